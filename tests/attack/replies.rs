@@ -31,7 +31,16 @@ const TARGETS: [Target; 4] = [
     Target {
         form: "envelope",
         author: "Checker",
-        words: &["--roleset", "solver_checker", "--max-rounds", "1", "--prompt", QUESTION],
+        words: &[
+            "--roleset",
+            "solver_checker",
+            "--talk",
+            "always",
+            "--max-rounds",
+            "1",
+            "--prompt",
+            QUESTION,
+        ],
         may_count: oracle::envelope,
         has_counted: |code, _| code == 0,
     },

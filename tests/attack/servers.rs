@@ -28,7 +28,7 @@ const RUN_MAX: Duration = Duration::from_secs(25);
 
 /// The rosters of runs that are tried, and what each is asked.
 const PROTOCOLS: [&[&str]; 5] = [
-    &["--roleset", "solver_checker", "--prompt", QUESTION],
+    &["--roleset", "solver_checker", "--talk", "always", "--prompt", QUESTION],
     &["--roleset", "council_tripartite", "--prompt", QUESTION],
     &["--roleset", "panel_personas", "--members", "analyst,optimist,pragmatist", "--prompt", QUESTION],
     &["--roleset", "reviewers_f1", "--file", "change.diff", "--prompt", "May it be applied?"],

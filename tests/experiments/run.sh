@@ -39,6 +39,10 @@
 #   tests/experiments/run.sh votes DIR TASKS.jsonl OUT_DIR        what each stop of a vote is worth at equal tokens, over such a bank; no model
 #   tests/experiments/run.sh eval OUT_DIR TASKS.jsonl --arm ARM [...]      ways of agreeing at equal tokens; further words go to
 #                              `consensus eval`
+#   tests/experiments/run.sh differing OUT_DIR NUMBERS.jsonl CHOICES.jsonl [...]     the ways that count blind answers first, beside majorities
+#                              at equal tokens; further words go to `consensus eval`
+#   tests/experiments/run.sh judge OUT.jsonl TASKS.jsonl KEPT.jsonl [KIND]     how often the model tells a right answer from a wrong one by one
+#                              letter, for answers that votes.py has kept; KIND is numbers or choices, and names where a judge begins to pay
 #   tests/experiments/run.sh envelopes DIR...     what each field of the envelopes in these batches costs, in tokens of the model
 #   tests/experiments/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/experiments/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
@@ -173,6 +177,21 @@ case ${1:-} in
         attend "$bin" eval "$3" --out "$2" --runs-at-once "${SLOTS:-2}" --calls-at-once "${SLOTS:-2}" \
             --model "$(basename "$model" .gguf)" "${@:4}"
         sha256sum "$model" ;;
+    differing)
+        with_results "$@"
+        [[ $# -ge 4 ]] || die "usage: tests/experiments/run.sh differing OUT_DIR NUMBERS.jsonl CHOICES.jsonl"
+        attend "$py" "$root/tests/experiments/differing.py" run "$bin" "$2" "$3" "$4" -- --runs-at-once "${SLOTS:-2}" \
+            --calls-at-once "${SLOTS:-2}" --model "$(basename "$model" .gguf)" "${@:5}"
+        attend "$py" "$root/tests/experiments/differing.py" report "$2"
+        sha256sum "$model" ;;
+    judge)
+        [[ $# -ge 4 ]] || die "usage: tests/experiments/run.sh judge OUT.jsonl TASKS.jsonl KEPT.jsonl [numbers|choices]"
+        prepare
+        start_server
+        attend "$py" "$root/tests/experiments/judge.py" ask "$url/v1" "$(basename "$model" .gguf)" "$2" --tasks "$3" --bank "$4" \
+            --at-once "${SLOTS:-2}"
+        attend "$py" "$root/tests/experiments/judge.py" report "$2" ${5:+--against "$5"}
+        sha256sum "$model" ;;
     code)
         # A talk about code that fails its tests grows long, so each run has a limit, the same both ways. A run that fails all the same
         # is tried again with the next ten tasks.
@@ -190,7 +209,7 @@ case ${1:-} in
             for arm in plain checked; do
                 check=()
                 if [[ $arm == checked ]]; then check=(--check "$test"); fi
-                head -n "$((upto < count ? upto : count))" tasks.jsonl | attend "$bin" batch - --output out --roleset planner_coder \
+                head -n "$((upto < count ? upto : count))" tasks.jsonl | attend "$bin" batch - --output out --roleset planner_coder --talk always \
                     --arm "$arm" "${check[@]}" --check-timeout 10s --grader-command "$test" --runs-at-once "$at_once" \
                     --retry failed --max-tokens-total "${TOKENS:-40000}" --model "$(basename "$model" .gguf)" || [[ $? =~ ^[56]$ ]]
             done

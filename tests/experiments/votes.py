@@ -3,6 +3,7 @@
 
     votes.py tasks KIND FILE N [--every K] >TASKS.jsonl    tasks from a public set: gsm8k, svamp or mmlu-redux
     votes.py suite KIND >TASKS.jsonl                       those of tests/experiments/tasks with an answer: number, choice, json or text
+    votes.py short >TASKS.jsonl                            the 60 short questions of tests/experiments/short.jsonl
     votes.py arms BIN BANK TASKS.jsonl OUT                 plays the arms from the bank; no model is called
     votes.py report BANK TASKS.jsonl OUT                   prints accuracy, tokens, and paired differences at equal tokens
     votes.py keep BANK TASKS.jsonl >KEPT.jsonl             the samples of each task, without its question: answer, whether it is right,
@@ -12,11 +13,19 @@
                                                            them, and how often two samples agree; with so many tokens
                                                            of prompt for each sample in words and each program, and
                                                            for these tasks alone
+    votes.py budget KEPT.jsonl [--prompts W,P] [--majority K]
+                                                           prints what one budget of tokens for all tasks is worth, by several rules
+                                                           for the next sample: as many tokens as the majority of K (5) takes
 
 The majority of k samples takes the first k in words, and a tie is worth the share of its answers that are right. An arm is compared
 with the majority that takes as many tokens: between two numbers of samples, their results are mixed in proportion. Intervals are
 Wilson's for shares, and those of a bootstrap over tasks (10,000 draws, seed 1) for differences. `curve` works the stops out on its
 own, by the formulae in docs/src/concepts/protocols/vote.md.
+
+With one budget, each task draws two samples. In a round, each task whose leader is less certain than the threshold draws one more. A
+threshold is used until no task is below it, and then the next one. `greedy` has rounds of one sample, for the least certain task. A task
+is settled at 0.90, or after 12 samples. A round costs the mean of all samples before it for each of its tasks. If it does not fit into
+the budget, the least certain tasks draw as long as it lasts, and that is the end. A budget is over by what its rounds cost beyond that.
 """
 
 import argparse
@@ -83,6 +92,21 @@ def suite(kind):
             if isinstance(row["answer"], list):
                 task |= {"answer": "^(?:" + "|".join(pattern(answer, kind) for answer in row["answer"]) + ")$", "grader": "regex"}
             yield task
+
+
+def word(answer):
+    """Returns a pattern of this answer as a word of its own. The case counts in a symbol such as Na, and in nothing longer."""
+    text = re.escape(answer)
+    return rf"\b{text}\b" if len(answer) <= 2 else rf"(?i:\b{text}\b)"
+
+
+def short():
+    """Yields short questions whose right answers are listed. An answer may stand in a sentence."""
+    for row in read(SUITE.parent / "short.jsonl"):
+        expression = "|".join(map(word, row["answer"]))
+        if re.search(expression, row["prompt"]):
+            sys.exit(f"votes.py: {row['id']}: an answer is a word of the question, so that a repeated question would be right")
+        yield row | {"answer": expression, "grader": "regex", "canonical": RULES["text"]}
 
 
 def read(path):
@@ -294,6 +318,80 @@ def orders(drawn):
         pairs(drawn, methods)
 
 
+# The thresholds of one budget, by the name of their list; without thresholds, each round is one sample.
+BUDGETS = {
+    "greedy": None,
+    "0.90 alone": [0.90],
+    "0.76, 0.90": [0.76, 0.90],
+    "0.66, 0.76, 0.90": [0.66, 0.76, 0.90],
+    "hundredths": [number / 100 for number in range(51, 101)],
+}
+SETTLED, MOST = 0.90, 12
+
+
+class Task:
+    """A task under a budget, with its samples in the order in which it draws them."""
+
+    def __init__(self, name, samples):
+        self.name, self.samples, self.number, self.tokens = name, samples, 0, 0
+
+    def draw(self):
+        self.tokens += self.samples[self.number][2]
+        self.number += 1
+        counts = {}
+        for text, right, _ in self.samples[:self.number]:
+            if text is not None:
+                counts[text, right] = counts.get((text, right), 0) + 1
+        self.certainty = certainty(*sorted([0, 0, *counts.values()], reverse=True)[:2])
+        self.worth = worth([sample[:2] for sample in self.samples[:self.number]])
+
+    def waits(self, threshold):
+        return self.certainty < min(threshold, SETTLED) and self.number < min(MOST, len(self.samples))
+
+
+def spend(tasks, budget, thresholds):
+    """Draws samples of these tasks until the budget is spent or every task is settled."""
+    for task in tasks * 2:
+        task.draw()
+    for threshold in thresholds or [SETTLED]:
+        while waiting := sorted((task for task in tasks if task.waits(threshold)), key=lambda task: (task.certainty, task.number, task.name)):
+            if thresholds is None:
+                waiting = waiting[:1]
+            spent, number = sum(task.tokens for task in tasks), sum(task.number for task in tasks)
+            fitting = min(len(waiting), max(0, budget - spent) * number // spent)
+            for task in waiting[:fitting]:
+                task.draw()
+            if fitting < len(waiting):
+                return
+
+
+def budgets(drawn, samples, orders=100):
+    """Prints what the same tokens are worth, spent by each rule and by the majority, over the same orders of the samples."""
+    draw = random.Random(1)
+    drawn = [{task: draw.sample(some["words"], len(some["words"])) for task, some in sorted(drawn.items())} for _ in range(orders)]
+    tasks, curve = sorted(drawn[0]), {}
+    for k in range(1, min(len(some) for some in drawn[0].values()) + 1):
+        each = {task: [(worth([sample[:2] for sample in some[task][:k]]), sum(sample[2] for sample in some[task][:k])) for some in drawn] for task in tasks}
+        curve[k] = {task: tuple(sum(values) / orders for values in zip(*each[task])) for task in tasks}
+    budget = int(sum(curve[samples][task][1] for task in tasks))
+    print(f"{len(tasks)} tasks, {orders} orders, {budget} tokens for all; accuracy with its interval, tokens a task")
+    line(f"{samples} words", curve[samples], {})
+    for name, thresholds in BUDGETS.items():
+        found, strict = ({task: (0.0, 0.0) for task in tasks} for _ in range(2))
+        most = 0.0
+        for some in drawn:
+            under = [Task(task, some[task]) for task in tasks]
+            spend(under, budget, thresholds)
+            most = max(most, sum(task.tokens for task in under) / budget)
+            for of, is_strict in [(found, False), (strict, True)]:
+                for task in under:
+                    right, tokens = of[task.name]
+                    of[task.name] = (right + (task.worth == 1.0 if is_strict else task.worth) / orders, tokens + task.tokens / orders)
+        line(name, found, curve)
+        line("  a tie is wrong", strict, curve)
+        print(f"{'':18} at most {100 * most - 100:.1f} % over the budget")
+
+
 def curves(drawn):
     """Prints the majority of every number of samples, by method; returns those in words."""
     print(f"{len(drawn)} tasks; accuracy with its interval, tokens of replies a task")
@@ -354,23 +452,31 @@ def main():
     tasks.add_argument("count", type=int)
     tasks.add_argument("--every", type=int, default=1)
     what.add_parser("suite").add_argument("kind", choices=RULES)
-    rest = {"arms": ["binary", "bank", "tasks", "out"], "report": ["bank", "tasks", "out"], "keep": ["bank", "tasks"], "curve": ["kept"]}
+    what.add_parser("short")
+    rest = {"arms": ["binary", "bank", "tasks", "out"], "report": ["bank", "tasks", "out"], "keep": ["bank", "tasks"], "curve": ["kept"],
+            "budget": ["kept"]}
     for name, places in rest.items():
         parser = what.add_parser(name)
         for place in places:
             parser.add_argument(place)
-        if name == "curve":
+        if name in ("curve", "budget"):
             parser.add_argument("--prompts", default="0,0")
+        if name == "curve":
             parser.add_argument("--tasks")
+        if name == "budget":
+            parser.add_argument("--majority", type=int, default=5)
     given = words.parse_args()
-    if given.what in ("tasks", "suite"):
-        for task in suite(given.kind) if given.what == "suite" else tasks_of(given.kind, given.file, given.count, given.every):
+    if given.what in ("tasks", "suite", "short"):
+        tasks = short() if given.what == "short" else suite(given.kind) if given.what == "suite" else tasks_of(given.kind, given.file, given.count, given.every)
+        for task in tasks:
             print(json.dumps(task, ensure_ascii=False))
     elif given.what == "arms":
         arms(given.binary, given.bank, given.tasks, given.out)
     elif given.what == "curve":
         only = {task["id"] for task in read(given.tasks)} if given.tasks else None
         orders(kept(given.kept, [int(tokens) for tokens in given.prompts.split(",")], only))
+    elif given.what == "budget":
+        budgets(kept(given.kept, [int(tokens) for tokens in given.prompts.split(",")], None), given.majority)
     elif given.what == "report":
         report(given.bank, given.tasks, given.out)
     else:

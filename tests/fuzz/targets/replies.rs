@@ -42,9 +42,12 @@ impl Scene {
                 Entry::Opened(spec) => setup = Some(spec.setup),
                 Entry::Replied(replied) => drop(said.insert(replied.call, replied.reply)),
                 Entry::Asked(_)
+                | Entry::Lost(_)
                 | Entry::Found(_)
                 | Entry::Executed(_)
                 | Entry::LeftOut(_)
+                | Entry::Permitted(_)
+                | Entry::Closed(_)
                 | Entry::Stopped { .. }
                 | Entry::Resumed { .. } => {}
             }
@@ -67,7 +70,7 @@ impl Scene {
                     }
                     Action::Cancel(call) => drop(open.remove(&call)),
                     Action::Finish(how) => outcome = Some(how),
-                    Action::Search(_) | Action::Execute(_) => {}
+                    Action::Search(_) | Action::Execute(_) | Action::AwaitPermit => {}
                 }
             }
             if outcome.is_some() {

@@ -12,5 +12,6 @@ mod read_by_people;
 mod redaction;
 mod results_verify;
 mod resume;
+mod shared_budget;
 
 pub(crate) use crate::support::{MOCK, batch, figures, lines, replies, run_of, tasks};

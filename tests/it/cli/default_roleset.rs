@@ -34,7 +34,7 @@ fn last(finished: &Finished) -> &str {
     finished.stderr.lines().last().unwrap_or_default()
 }
 
-const ANY: &str = "generalist_critic (the default for any question; --roleset names another), seed 1, mock";
+const ANY: &str = "question (the default for any question; --roleset names another), seed 1, mock";
 
 /// The first line of the run names the roleset, with the reason where the user named none.
 #[test]
@@ -42,7 +42,7 @@ fn question_kind_chooses_roleset() {
     for (words, answer, expected) in [
         (&[][..], "Yes.", ANY),
         (&["--canonical", "lines"], "Yes.", ANY),
-        (&["--choices", "yes,no"], "yes", "mcq_reasoner_auditor (for --choices), seed 1, mock"),
+        (&["--choices", "yes,no"], "yes", "vote_choice (for --choices), seed 1, mock"),
         (&["--canonical", "number"], "4", "vote_number (for --canonical number), seed 1, mock"),
         (&["--canonical", "json"], "{\"a\":4}", "json_author_auditor (for --canonical json), seed 1, mock"),
         // A name needs no reason.
@@ -74,7 +74,7 @@ fn a_script_chooses_the_roleset_of_its_agents() {
     assert_eq!(first(&nobody), ANY);
     // A name in two rolesets does not choose between them.
     let unclear = scripted(&Folder::new(), &[honest("Auditor")], &[]).exits(2);
-    assert!(unclear.stderr.contains("the roleset's agents are Generalist, Critic"), "{}", unclear.stderr);
+    assert!(unclear.stderr.contains("the roleset's agents are Answerer"), "{}", unclear.stderr);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn plan_takes_same_roleset_as_run() {
     let plan = ["run", "--dry-run", "--prompt", "x", "--model", "m", "--choices", "yes,no"];
     let planned = Finished::of(consensus(&folder).args(plan).args(["--format", "json"])).exits(0);
     let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
-    assert_eq!(planned["roleset"], "mcq_reasoner_auditor");
+    assert_eq!(planned["roleset"], "vote_choice");
     let dry = answered(&folder, "4", &["--canonical", "number", "--dry-run"]).exits(0);
     assert!(dry.stdout.starts_with("vote_number (for --canonical number): Solver ("), "{}", dry.stdout);
 }
@@ -122,27 +122,12 @@ fn plan_takes_same_roleset_as_run() {
 fn batch_without_roleset_takes_general_default() {
     let folder = Folder::new();
     tasks(&folder, 1);
-    let stderr_of = |words: &[&str]| {
-        let mut command = consensus(&folder);
-        command.args([
-            "batch",
-            "tasks.jsonl",
-            "--output",
-            "out",
-            "--mock",
-            "--answer",
-            "4",
-            "--canonical",
-            "number",
-        ]);
-        Finished::of(command.args(words)).exits(0).stderr
-    };
-    // The tasks may be of several kinds, so the way that suits numbers is named and not taken.
-    let named = "was right more often with --roleset vote_number --on-disagreement leader";
-    assert!(stderr_of(&["--dry-run"]).contains(named));
-    assert!(stderr_of(&[]).contains(named));
-    assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "generalist_critic");
-    assert!(!stderr_of(&["--roleset", "solver_checker"]).contains(named));
+    let batch =
+        ["batch", "tasks.jsonl", "--output", "out", "--mock", "--answer", "4", "--canonical", "number"];
+    Finished::of(consensus(&folder).args(batch)).exits(0);
+    // The tasks may be of several kinds, so the default is the same for all. It counts numbers too.
+    let row = &lines(&folder, "results-0.jsonl")[0];
+    assert_eq!((&row["roleset"], &row["text"]), (&json!("question"), &json!("4")));
 }
 
 fn stubborn(agent: &str, answer: &str) -> Value {
@@ -169,24 +154,26 @@ fn with_a_court() -> Folder {
 
 #[test]
 fn last_line_rates_agreement() {
-    let second = json!({"agent": "Checker", "policy": "honest", "draft_answer": "5", "answer": "4"});
+    let second = json!({"agent": "Critic", "policy": "honest", "draft_answer": "5", "answer": "4"});
+    let talk = ["--roleset", "generalist_critic", "--talk", "always"];
     let honest = json!({"policy": "honest", "answer": "4"});
     for (rules, words, how, expected) in [
+        (vec![honest.clone()], &[][..], "voted", "weak agreement: more blind samples gave this answer"),
         (
             vec![honest.clone()],
-            &[][..],
+            &["--roleset", "solver_checker"],
             "independent",
             "strong agreement: both wrote this answer independently",
         ),
         (
-            vec![stubborn("Solver", "4"), second],
-            &[],
+            vec![stubborn("Generalist", "4"), second],
+            &talk,
             "converged",
             "medium agreement: both wrote this answer, but",
         ),
         (
             vec![stubborn("Generalist", "4"), gives_in()],
-            &[],
+            &talk,
             "endorsed",
             "weak agreement: one agent wrote this text, and the other only accepted it; scripts played",
         ),
@@ -227,12 +214,14 @@ fn last_line_rates_agreement() {
 fn agreement_rating_mentions_loss() {
     let garbage = json!({"agent": "Critic", "round": 1, "step": "envelope", "garbage": true});
     // What was lost on the way takes from it.
-    let lost = scripted(&with_a_court(), &[garbage, gives_in(), stubborn("Generalist", "4")], &[]).exits(0);
+    let talk = ["--talk", "always"];
+    let rules = [garbage, gives_in(), stubborn("Generalist", "4")];
+    let lost = scripted(&with_a_court(), &rules, &talk).exits(0);
     assert!(lost.stderr.contains("degraded: Critic committed to no blind draft"), "{}", lost.stderr);
     assert!(last(&lost).ends_with("only accepted it; scripts played the agents; the run is degraded"));
     // Where nothing was agreed on, nothing is worth anything.
     let rules = [stubborn("Generalist", "4"), stubborn("Critic", "5")];
-    let open = scripted(&with_a_court(), &rules, &[]).exits(3);
+    let open = scripted(&with_a_court(), &rules, &talk).exits(3);
     assert!(last(&open).starts_with("record: "), "{}", open.stderr);
 }
 
@@ -248,7 +237,19 @@ fn agreement_of_one_model_rates_lower() {
         ),
         ("generalist_critic", "weak agreement: one agent wrote this text, and the other only accepted it"),
     ] {
-        let run = ["run", "--seed", "1", "--prompt", "2+2?", "--roleset", roleset, "--base-url", &url];
+        let run = [
+            "run",
+            "--seed",
+            "1",
+            "--prompt",
+            "2+2?",
+            "--roleset",
+            roleset,
+            "--talk",
+            "always",
+            "--base-url",
+            &url,
+        ];
         let finished = Finished::of(consensus(&Folder::new()).args(run)).exits(0);
         assert_eq!(last(&finished), format!("{expected}; both agents are one model"));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Finished, Folder, consensus, trust};
+use crate::support::{Finished, Folder, TALK, consensus, trust};
 
 const MOCK: [&str; 6] = ["run", "--mock", "--task", "2+2", "--answer", "4"];
 
@@ -119,7 +119,7 @@ fn scripts_reach_every_fault() {
         ("{\"delay_ms\":1,\"policy\":\"honest\",\"answer\":\"4\"}\n", 0),
     ] {
         let folder = Folder::new();
-        script(&folder, &format!("{fault}{honest}"), &[]).exits(0);
+        script(&folder, &format!("{fault}{honest}"), &TALK).exits(0);
         assert_eq!(folder.result()["agents"][0]["repairs"], repairs, "{fault}");
     }
     let folder = Folder::new();
@@ -135,7 +135,7 @@ fn scripts_reach_every_fault() {
 #[test]
 fn token_limit_holds_on_resume() {
     let folder = Folder::new();
-    Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "1500"])).exits(5);
+    Finished::of(consensus(&folder).args(MOCK).args(TALK).args(["--max-tokens-total", "1500"])).exits(5);
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last", "--deadline", "10m"])).exits(5);
     assert!(resumed.stderr.contains("of 1500 are left"), "{}", resumed.stderr);
 }
@@ -175,7 +175,8 @@ fn oversized_input_is_refused() {
 #[test]
 fn budget_refuses_call_that_could_exceed_it() {
     let folder = Folder::new();
-    let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "1500"])).exits(5);
+    let limited = ["--max-tokens-total", "1500"];
+    let finished = Finished::of(consensus(&folder).args(MOCK).args(TALK).args(limited)).exits(5);
     assert!(finished.stderr.contains("of 1500 are left"), "{}", finished.stderr);
     let used = |result: &Value| {
         result["usage"]["prompt"].as_u64().unwrap() + result["usage"]["completion"].as_u64().unwrap()
@@ -332,7 +333,7 @@ fn runs_are_listed_shown_and_replayed() {
     }
     let replayed = Finished::of(consensus(&folder).args(["show", "--replay", "--last"])).exits(0);
     assert_eq!(replayed.stdout, "4\n");
-    assert!(replayed.stderr.contains("Generalist"), "{}", replayed.stderr);
+    assert!(replayed.stderr.contains("Answerer"), "{}", replayed.stderr);
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
     assert_eq!(resumed.stdout, "4\n");
     let finished = Finished::of(consensus(&folder).args(["show", "ffff"])).exits(2);

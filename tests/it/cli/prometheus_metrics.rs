@@ -18,12 +18,10 @@ fn metrics_count_each_run_once() {
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     after_run(&folder, &["--answer", "four"]);
     let text = after_run(&folder, &["--answer", "five"]);
-    let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"pair\",roleset=\"generalist_critic\"} 2\n";
+    let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"vote\",roleset=\"question\"} 2\n";
     assert!(text.contains(agreed), "{text}");
-    assert!(
-        text.contains("consensus_run_seconds_count{protocol=\"pair\",roleset=\"generalist_critic\"} 2\n")
-    );
-    assert!(text.contains("consensus_agent_seconds_count{agent=\"Critic\","), "{text}");
+    assert!(text.contains("consensus_run_seconds_count{protocol=\"vote\",roleset=\"question\"} 2\n"));
+    assert!(text.contains("consensus_agent_seconds_count{agent=\"Answerer\","), "{text}");
     let resume = ["resume", "--last", "--metrics-file", "again.prom"];
     Finished::of(consensus(&folder).args(resume)).exits(0);
     assert_eq!(std::fs::read_to_string(folder.path().join("again.prom")).unwrap(), text);

@@ -236,7 +236,7 @@ fn user_file_needs_no_trust() {
     );
     let folder = cloned("model = \"lab:tiny-model\"\nroleset = \"solver_checker\"\n");
     folder.write("config/consensus/config.toml", &own);
-    Finished::of(&mut visitor(&folder, &["run", "-p", "2+2?", "--max-rounds", "1"]));
+    Finished::of(&mut visitor(&folder, &["run", "-p", "2+2?"]));
     assert_eq!(server.chats()[0].header("authorization").as_deref(), Some("Bearer other-secret"));
     assert_eq!(server.chats()[0].json()["model"], "tiny-model");
     assert!(!folder.path().join("runs").exists());
@@ -390,7 +390,7 @@ fn doctor_tells_what_set_each_value() {
     let user = user.display();
     let by_files = settings(&mut visitor(&folder, &["doctor"]));
     let expected = [
-        "roleset=generalist_critic the program's default".to_owned(),
+        "roleset=question the program's default".to_owned(),
         "model=tiny-model consensus.toml:1".to_owned(),
         format!("base_url={url} consensus.toml:2"),
         format!("api_key_env=MINE {user}:1"),
@@ -432,7 +432,7 @@ fn doctor_names_source_of_bedrock_settings() {
     doctor.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE");
     let report: Value = serde_json::from_str(&Finished::of(&mut doctor).exits(6).stdout).unwrap();
     let expected = json!([
-        {"name": "roleset", "value": "generalist_critic", "by": "the program's default"},
+        {"name": "roleset", "value": "question", "by": "the program's default"},
         {"name": "model", "value": "vendor.tiny-v1:0", "by": "consensus.toml:1"},
         {"name": "bedrock.base_url", "value": url, "by": "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},
         {"name": "bedrock.region", "value": "eu-west-1", "by": "consensus.toml:3"},

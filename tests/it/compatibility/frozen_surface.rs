@@ -15,7 +15,7 @@ use crate::support::{Finished, Folder, consensus, listed_commands};
 /// A roleset, an answer on which its agents agree, and its first agent with an answer of its own.
 struct FrozenRoleset(&'static str, &'static str, &'static str, &'static str);
 
-const CASES: [FrozenRoleset; 19] = [
+const CASES: [FrozenRoleset; 20] = [
     FrozenRoleset("generalist_critic", "Boil it for eight minutes.", "Generalist", "Do not boil it."),
     FrozenRoleset(
         "writer_physicist",
@@ -30,6 +30,7 @@ const CASES: [FrozenRoleset; 19] = [
     FrozenRoleset("mcq_reasoner_auditor", "C", "Reasoner", "B"),
     FrozenRoleset("json_author_auditor", "{\"city\": \"Canberra\"}", "Author", "{\"city\": \"Sydney\"}"),
     FrozenRoleset("council_tripartite", "36", "Pathos", "35"),
+    FrozenRoleset("council_agree", "36", "Logos", "35"),
     FrozenRoleset("panel_personas", "A button.", "Analyst", "A menu."),
     FrozenRoleset("panel_agree", "36", "Analyst", "35"),
     FrozenRoleset("panel_models", "A button.", "One", "A menu."),

@@ -45,16 +45,24 @@ fn agreeable(request: &Request) -> Vec<Act> {
     }
     let fields = &fields["anyOf"][0]["properties"];
     if fields.is_null() {
-        return model(sure)(request);
+        let asks_for_text = request.body.contains("Write the complete answer");
+        return if asks_for_text {
+            vec![Act::Send(completion("One. Two. Three."))]
+        } else {
+            model(sure)(request)
+        };
     }
     let pattern =
         fields["final_solution"]["properties"]["canonical_text"]["pattern"].as_str().unwrap_or_default();
     let is_number = pattern.contains("[0-9]");
     let text = if is_number { "391" } else { "One. Two. Three." };
+    let handles = &fields["final_solution"]["properties"]["accepts"]["enum"];
+    let solution =
+        if handles.is_null() { json!({"canonical_text": text}) } else { json!({"accepts": handles[0]}) };
     let envelope = json!({
         "role": fields["role"]["enum"][0], "domain": "d", "task_understanding": "as above", "public_message": "[SOLVED]",
         "artifact": {"type": "results", "content": {}}, "needs_from_peer": [], "handoff_to": "",
-        "status": "SOLVED", "final_solution": {"canonical_text": text},
+        "status": "SOLVED", "final_solution": solution,
     });
     vec![Act::Send(completion(&envelope.to_string()))]
 }

@@ -285,3 +285,28 @@ fn missed_bar_exits_with_9() {
         Finished::of(&mut eval(&folder, &server, &["--arm", "vote", "--baseline", "old"])).exits(2).stderr;
     assert!(stderr.contains("no task is the same in both"), "{stderr}");
 }
+
+/// Arms that share budgets play the samples of one bank, and each stays within its own tokens.
+#[test]
+fn arms_share_budgets_over_one_bank() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 12);
+    let budgets = [("vote,budget=3600", 3_600), ("vote,budget=4800", 4_800)];
+    let words = ["--arm", "single", "--arm", budgets[0].0, "--arm", budgets[1].0];
+    Finished::of(&mut eval(&folder, &server, &words)).exits(0);
+    assert_eq!(server.chats().len(), 12 * 12, "a bank of 12 samples of each task, and no other call");
+    let rows: Vec<Value> = file(&folder, "arms/results-0.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (arm, budget) in budgets {
+        let used = rows.iter().filter(|row| row["arm"] == arm).map(|row| &row["usage"]);
+        let tokens: Vec<u64> = used
+            .map(|used| used["prompt"].as_u64().unwrap() + used["completion"].as_u64().unwrap())
+            .collect();
+        let sum: u64 = tokens.iter().sum();
+        assert_eq!(tokens.len(), 12, "{arm}");
+        assert!(sum > 12 * 240 && sum <= budget, "{arm}: {sum} tokens");
+    }
+    Finished::of(consensus(&folder).args(["verify", "study/arms"])).exits(0);
+}

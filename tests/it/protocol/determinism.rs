@@ -1,5 +1,6 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -121,21 +122,34 @@ fn any_setup() -> impl Strategy<Value = RunSetup> {
         },
     );
     let stop = prop::sample::select(vec![VoteStop::Fast, VoteStop::Sure, VoteStop::None]);
-    let of_vote = (any::<u64>(), stop, 4_u32..12, 1_u32..6).prop_map(|(seed, stop, samples_max, ahead)| {
-        let mut setup = Tiny::vote(2);
+    let of_vote = (any::<u64>(), stop, 4_u32..12, 1_u32..6, prop::option::of(1_u32..3)).prop_map(
+        |(seed, stop, samples_max, ahead, min_members)| {
+            let mut setup = Tiny::vote(2);
+            setup.seed = seed;
+            let (samples_max, ahead) = (Some(samples_max), Some(ahead));
+            setup.params = VoteParams { stop, samples_max, ahead, min_members, ..setup.params };
+            RunSetup::from(setup)
+        },
+    );
+    let wish = prop::sample::select(vec![OnDisagreement::Abstain, OnDisagreement::Leader]);
+    let of_council = (any::<u64>(), wish.clone(), any::<bool>()).prop_map(|(seed, wish, has_document)| {
+        let mut setup = Tiny::council();
         setup.seed = seed;
-        setup.params =
-            VoteParams { stop, samples_max: Some(samples_max), ahead: Some(ahead), ..setup.params };
+        (setup.params.talk, setup.params.on_disagreement) = (TalkForm::Differing, wish);
+        if has_document {
+            let text = "How much is 2+2? It is four, and was always.".into();
+            let document = Document { name: "sums.txt".to_owned(), text, redacted: false };
+            setup.task.documents.push(document);
+        }
         RunSetup::from(setup)
     });
-    let wish = prop::sample::select(vec![OnDisagreement::Abstain, OnDisagreement::Leader]);
     let of_counted = (any::<u64>(), wish, any::<bool>()).prop_map(|(seed, on_disagreement, parallel)| {
         let mut setup = Tiny::panel();
         setup.seed = seed;
         setup.params = PanelParams { talk: TalkForm::Differing, on_disagreement, parallel, ..setup.params };
         RunSetup::from(setup)
     });
-    prop_oneof![3 => any_answering(), 1 => of_approval, 1 => of_vote, 1 => of_counted]
+    prop_oneof![3 => any_answering(), 1 => of_approval, 1 => of_vote, 1 => of_council, 1 => of_counted]
 }
 
 /// A run that reads documents in pieces, by any protocol that answers.
@@ -159,10 +173,11 @@ fn any_run() -> impl Strategy<Value = RunSetup> {
     prop_oneof![3 => any_setup(), 1 => any_spread()]
 }
 
-/// Plays a run with these sayings, over and over, and returns all events and actions.
+/// Plays a run with these sayings, over and over, and returns all events and actions. Some calls are lost, where the run bears that.
 fn play(setup: &RunSetup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Action>>) {
     let mut play = Play::new(setup);
     let (mut events, mut actions) = (Vec::new(), Vec::new());
+    let mut lost = BTreeSet::new();
     for index in 0.. {
         if play.outcome.is_some() {
             break;
@@ -173,6 +188,13 @@ fn play(setup: &RunSetup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Ac
         } else {
             *play.open.keys().next().unwrap()
         };
+        let without_it: BTreeSet<usize> = lost.iter().copied().chain([call.agent]).collect();
+        if index % 4 == 3 && setup.bears_loss_of(&without_it) {
+            lost = without_it;
+            events.push(Event::Lost { call, cause: "the connection broke".to_owned() });
+            actions.push(play.lose(call));
+            continue;
+        }
         let (fields, filled) = &sayings[index % sayings.len()];
         let ask = &play.open[&call];
         let text = match &ask.shape {
@@ -198,7 +220,11 @@ fn sampling_seeds_differ_between_tasks() {
         let actions = setup.machine().step(&Event::Started).unwrap();
         let seeds = actions.iter().filter_map(|action| match action {
             Action::Ask(ask) => Some(ask.seed),
-            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
+            Action::Search(_)
+            | Action::Execute(_)
+            | Action::Cancel(_)
+            | Action::AwaitPermit
+            | Action::Finish(_) => None,
         });
         seeds.collect::<Vec<_>>()
     };
@@ -232,7 +258,7 @@ proptest! {
         prop_assert!(events.len() as u64 <= plan.calls, "{} calls, {} planned", events.len(), plan.calls);
         let asks = actions.iter().flatten().filter_map(|action| match action {
             Action::Ask(ask) => Some(ask),
-            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
+            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::AwaitPermit | Action::Finish(_) => None,
         });
         for ask in asks {
             let tokens = ask.prompt_tokens_estimate() + u64::from(ask.max_tokens);

@@ -124,7 +124,7 @@ fn said(read: Result<String, NotCanonical>) -> String {
 
 #[test]
 fn a_decimal_comma_is_never_read_as_thousands() {
-    let words = ["--roleset", "solver_checker"];
+    let words = ["--roleset", "solver_checker", "--talk", "always"];
     for answers in [["125", "0,125"], ["4", "0,004"], ["0,125", "0,125"], ["12345", "012,345"]] {
         does_not_agree(answers, SOLVERS, &words);
     }
@@ -163,7 +163,7 @@ fn canonical_number_flag_means_decimal_point() {
 #[test]
 fn a_negated_choice_is_no_vote_for_it() {
     let agents = ["Reasoner", "Auditor"];
-    let words = ["--roleset", "mcq_reasoner_auditor", "--choices", "yes,no"];
+    let words = ["--roleset", "mcq_reasoner_auditor", "--talk", "always", "--choices", "yes,no"];
     for text in ["!yes", "~yes", "yes?", "¬yes", "-yes"] {
         does_not_agree(["yes", text], agents, &words);
         does_not_agree([text, text], agents, &words);

@@ -162,7 +162,11 @@ fn voter_prompt_ignores_other_voters() {
                 .into_iter()
                 .filter_map(|action| match action {
                     Action::Ask(ask) => Some(ask),
-                    Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
+                    Action::Search(_)
+                    | Action::Execute(_)
+                    | Action::Cancel(_)
+                    | Action::AwaitPermit
+                    | Action::Finish(_) => None,
                 })
                 .collect();
             let Some(ask) = asks.first().cloned() else { break };

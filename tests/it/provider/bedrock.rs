@@ -8,7 +8,9 @@ use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, chunked, consensus, http, trust};
+use crate::support::{
+    Act, Finished, Folder, Request, SENSIBLE, Server, TALK, chunked, consensus, http, trust,
+};
 
 const MODEL: &str = "bedrock:vendor.tiny-v1:0";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
@@ -96,7 +98,7 @@ fn refused(why: &str) -> Vec<Act> {
 /// A run on this server, with nothing set but the server and the Region.
 pub fn run(folder: &Folder, server: &Server) -> Command {
     let mut command = consensus(folder);
-    command.args(["run", "--model", MODEL, "--prompt", "2+2?"]).envs([
+    command.args(["run", "--model", MODEL, "--prompt", "2+2?"]).args(TALK).envs([
         ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", format!("http://127.0.0.1:{}", server.port)),
         ("AWS_REGION", "eu-central-1".to_owned()),
         ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),

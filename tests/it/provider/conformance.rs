@@ -151,7 +151,11 @@ fn every_schema_of_every_roleset_holds_the_reply() {
 fn asked(actions: Vec<Action>) -> Vec<Ask> {
     let ask = |action| match action {
         Action::Ask(ask) => Some(ask),
-        Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
+        Action::Search(_)
+        | Action::Execute(_)
+        | Action::Cancel(_)
+        | Action::AwaitPermit
+        | Action::Finish(_) => None,
     };
     actions.into_iter().filter_map(ask).collect()
 }

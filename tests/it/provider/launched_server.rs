@@ -13,14 +13,16 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, fake_llm, http, model, trust};
+use crate::support::{
+    Act, Finished, Folder, SENSIBLE, Server, TALK, consensus, fake_llm, http, model, trust,
+};
 
 /// How long a process that is being ended may take: longer than the guard's own grace.
 const GONE_MAX: Duration = Duration::from_secs(30);
 
 fn run(folder: &Folder, behaviours: &str) -> Command {
     let mut run = consensus(folder);
-    run.args(["run", "--seed", "1", "--prompt", "2+2?", "--launch", &fake_llm(behaviours)]);
+    run.args(["run", "--seed", "1", "--prompt", "2+2?", "--launch", &fake_llm(behaviours)]).args(TALK);
     run
 }
 
@@ -439,7 +441,7 @@ fn a_run_resumes_at_another_address() {
     let folder = Folder::new();
     let first = Server::start(model(SENSIBLE));
     let run = ["run", "--prompt", "2+2?", "--max-tokens-total", "2500", "--base-url"];
-    Finished::of(consensus(&folder).args(run).arg(first.url())).exits(5);
+    Finished::of(consensus(&folder).args(run).arg(first.url()).args(TALK)).exits(5);
     drop(first);
     let second = Server::start(model(SENSIBLE));
     let resume = ["resume", "--last", "--max-tokens-total", "90000", "--base-url"];

@@ -332,7 +332,7 @@ fn doctor_tells_enforced_from_ignored() {
 fn doctor_names_the_better_vote() {
     let server = Server::start(model(SENSIBLE));
     for (roleset, better) in [
-        ("solver_checker", Some(("numbers", "vote_number"))),
+        ("solver_checker", None),
         ("council_tripartite", Some(("numbers without documents", "vote_number"))),
         ("panel_personas", Some(("choices and numbers", "vote"))),
         ("mcq_reasoner_auditor", None),
@@ -367,7 +367,19 @@ fn provider_specific_fields_are_sent() {
     let first_chat = |name: &str| {
         let before = server.chats().len();
         let model = format!("{name}:tiny-model");
-        let run = ["run", "--seed", "1", "--thinking", "none", "--prompt", "2+2?", "--model", &model];
+        let run = [
+            "run",
+            "--seed",
+            "1",
+            "--roleset",
+            "writer_physicist",
+            "--thinking",
+            "none",
+            "--prompt",
+            "2+2?",
+            "--model",
+            &model,
+        ];
         Finished::of(consensus(&folder).args(run)).exits(0);
         server.chats()[before].clone()
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, http, model};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, TALK, consensus, http, model};
 
 /// A server that refuses a request with one of these fields, in these words.
 fn refusing(fields: &'static [(&'static str, &'static str)]) -> Server {
@@ -17,7 +17,7 @@ fn refusing(fields: &'static [(&'static str, &'static str)]) -> Server {
 
 fn run(folder: &Folder, server: &Server) -> Finished {
     let run = ["run", "--model", "tiny-model", "--prompt", "2+2?", "--base-url"];
-    Finished::of(consensus(folder).args(run).arg(server.url()))
+    Finished::of(consensus(folder).args(run).arg(server.url()).args(TALK))
 }
 
 fn kinds(folder: &Folder) -> Vec<String> {

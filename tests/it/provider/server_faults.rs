@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model};
+use crate::support::{
+    Act, Finished, Folder, Request, SENSIBLE, Server, TALK, completion, consensus, http, model,
+};
 
 const CONFIG: &str = "retries = 2\n";
 
@@ -23,7 +25,7 @@ fn run(folder: &Folder, server: &Server) -> Finished {
         folder.write("consensus.toml", CONFIG);
     }
     let run = ["run", "--model", "tiny-model", "--prompt", "2+2?", "--base-url"];
-    Finished::of(consensus(folder).args(run).arg(server.url()))
+    Finished::of(consensus(folder).args(run).arg(server.url()).args(TALK))
 }
 
 /// Asserts that a server like this makes a run fail with exit 6, these words, and no endless wait.

@@ -397,8 +397,18 @@ fn forged_output_digest_does_not_verify() {
         "script.jsonl",
         &format!("{{\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"48\"}}\n{programmer}\n"),
     );
-    let run =
-        ["run", "-q", "--roleset", "solver_programmer", "--mock-script", "script.jsonl", "--max-rounds", "1"];
+    let run = [
+        "run",
+        "-q",
+        "--roleset",
+        "solver_programmer",
+        "--talk",
+        "always",
+        "--mock-script",
+        "script.jsonl",
+        "--max-rounds",
+        "1",
+    ];
     Finished::of(consensus(&folder).args(run).args(["--prompt", "4 crates of 12?"])).exits(0);
     let path = folder.run().join(FILE_NAME);
     let text = String::from_utf8(journal_of(&folder)).unwrap();

@@ -18,7 +18,7 @@ use protocol::Outcome;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, TALK, consensus, model};
 
 /// How long a process may take to come to the state that a test waits for.
 const SOON: Duration = Duration::from_mins(1);
@@ -212,6 +212,7 @@ fn working(folder: &Folder) -> (Server, Child, Arc<Barrier>) {
         "--base-url",
         &server.url(),
     ]);
+    command.args(TALK);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     gate.wait();
@@ -315,6 +316,7 @@ impl RunObserver for StopAsker {
             | RunEvent::Again { .. }
             | RunEvent::Failed { .. }
             | RunEvent::Remarked { .. }
+            | RunEvent::Lost { .. }
             | RunEvent::Executing { .. }
             | RunEvent::Executed { .. }
             | RunEvent::Cancelled { .. } => {}
@@ -335,7 +337,7 @@ fn stop_request_is_reported_once() {
     let folder = Folder::new();
     let words =
         ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "2+2?", "--base-url", &server.url()];
-    Finished::of(consensus(&folder).args(words)).exits(0);
+    Finished::of(consensus(&folder).args(words).args(TALK)).exits(0);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
     let mut opened = first["event"].clone();

@@ -5,6 +5,7 @@ mod cited_documents;
 mod damaged_journal;
 mod impossible_token_counts;
 mod interrupted_by_signal;
+mod lost_servers;
 mod redaction_corpus;
 mod redaction_in_linear_time;
 mod redaction_round_trip;

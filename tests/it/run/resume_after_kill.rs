@@ -13,7 +13,7 @@ use consensus::journal::RunSpec;
 use serde_json::Value;
 
 use crate::support::{
-    Act, Finished, Folder, READER, Request, SENSIBLE, Server, consensus, http, mask, model,
+    Act, Finished, Folder, READER, Request, SENSIBLE, Server, TALK, consensus, http, mask, model,
 };
 
 const RUN: &str = "kill-sweep";
@@ -36,6 +36,7 @@ impl RunObserver for Killer {
             | RunEvent::Again { .. }
             | RunEvent::Failed { .. }
             | RunEvent::Remarked { .. }
+            | RunEvent::Lost { .. }
             | RunEvent::Cancelled { .. }
             | RunEvent::Executing { .. }
             | RunEvent::Executed { .. }
@@ -190,6 +191,7 @@ fn first_ctrl_c_finishes_calls_in_flight() {
     let child = consensus(&folder)
         .args(args)
         .arg(slow.url())
+        .args(TALK)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -25,7 +25,7 @@ fn page_escapes_hostile_text_and_loads_nothing() {
 fn page_has_cell_per_agent_and_sample() {
     let pair = page("solver_checker", "How much is 2+2?");
     for part in
-        ["<h3>Solver</h3>", "<h3>Checker</h3>", "Blind drafts", "agreed (independent)", "id=\"answer\">4<"]
+        ["<h3>Sample 1, Solver</h3>", "<h3>Checker</h3>", "Votes", "agreed (independent)", "id=\"answer\">4<"]
     {
         assert!(pair.contains(part), "{part}: {pair}");
     }

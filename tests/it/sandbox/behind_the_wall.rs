@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{checked, executions, processes_with};
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, TALK, consensus};
 
 /// A user whom no system has.
 const USER: u32 = 65_533;
@@ -122,7 +122,7 @@ fn closed_scratch_folders_are_removed() {
     let check =
         "cd \"$TMPDIR\" && mkdir -p a/b && touch a/b/c && chmod 000 a/b && chmod 000 a && chmod 000 .";
     let words = ["run", "-q", "--mock", "--answer", "4", "--thinking", "none", "--prompt", "2+2?", "--check"];
-    Finished::of(command.env("TMPDIR", places.path()).args(words).arg(check)).exits(0);
+    Finished::of(command.env("TMPDIR", places.path()).args(words).arg(check).args(TALK)).exits(0);
     assert_eq!(std::fs::read_dir(places.path()).unwrap().count(), 0, "nothing is left");
 }
 
@@ -134,7 +134,7 @@ fn ordinary_user_is_walled_in() {
     folder.write("check.txt", "x");
     let check = format!("exec {} report check.txt /etc/shadow /proc/1/environ @. @/tmp", hostile.display());
     let words = ["run", "-q", "--mock", "--answer", "4", "--thinking", "none", "--prompt", "2+2?", "--check"];
-    Finished::of(command.args(words).arg(check)).exits(0);
+    Finished::of(command.args(words).arg(check).args(TALK)).exits(0);
     is_walled_in(&said(&folder).0);
 }
 

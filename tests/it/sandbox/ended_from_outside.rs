@@ -16,7 +16,7 @@ const WAITS: &str = "while test ! -e go; do sleep 0.05; done";
 /// Returns the command of a run whose check waits.
 fn checked(folder: &Folder) -> Command {
     let mut command = consensus(folder);
-    command.args(["run", "--mock", "--answer", "4", "--thinking", "none"]);
+    command.args(["run", "--mock", "--answer", "4"]);
     command.args(["--prompt", "2+2?", "--check", WAITS]);
     command
 }
@@ -82,6 +82,8 @@ fn an_interrupt_at_the_terminal_reaches_no_program() {
         "run",
         "--roleset",
         "solver_programmer",
+        "--talk",
+        "always",
         "--mock-script",
         "script.jsonl",
         "--max-rounds",

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, TALK, consensus};
 
 /// Returns the records of executions in the only run of this folder. A killed process may have left a part of a line.
 fn executions(folder: &Folder) -> Vec<Value> {
@@ -26,7 +26,9 @@ fn executions(folder: &Folder) -> Vec<Value> {
 fn checked(folder: &Folder, check: &str, words: &[&str]) -> Finished {
     let fixed =
         ["run", "--mock", "--answer", "4", "--thinking", "none", "--set", "params.max_repairs=0", "-q"];
-    Finished::of(consensus(folder).args(fixed).args(["--prompt", "2+2?", "--check", check]).args(words))
+    Finished::of(
+        consensus(folder).args(fixed).args(TALK).args(["--prompt", "2+2?", "--check", check]).args(words),
+    )
 }
 
 /// Returns the processes that have this path among their words.

@@ -22,8 +22,17 @@ fn run(folder: &Folder, programs: &[&str], words: &[&str]) -> Finished {
         script += &(json!({"agent": "Programmer", "attempt": attempt, "reply": reply}).to_string() + "\n");
     }
     folder.write("script.jsonl", &script);
-    let fixed =
-        ["run", "--roleset", "solver_programmer", "--mock-script", "script.jsonl", "--max-rounds", "1"];
+    let fixed = [
+        "run",
+        "--roleset",
+        "solver_programmer",
+        "--talk",
+        "always",
+        "--mock-script",
+        "script.jsonl",
+        "--max-rounds",
+        "1",
+    ];
     Finished::of(consensus(folder).args(fixed).args(["--prompt", "4 crates of 12?"]).args(words))
 }
 

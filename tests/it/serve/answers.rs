@@ -365,7 +365,7 @@ fn a_request_bounds_what_its_run_may_use() {
     let (folder, llm) = (Folder::new(), Server::start(model(SENSIBLE)));
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let asked = |budget: Value| {
-        let mut ask = body("solver_checker", "How much is 2+2?");
+        let mut ask = body("writer_physicist", "How much is 2+2?");
         ask["consensus"] = json!({"budget": budget});
         served.chat(&[], &ask)
     };
@@ -375,7 +375,7 @@ fn a_request_bounds_what_its_run_may_use() {
     assert_eq!(cut["consensus"]["outcome"], "budget", "{cut}");
     assert!(cut["usage"]["total_tokens"].as_u64().unwrap() <= 3_000, "{cut}");
     let enough = asked(json!({"tokens": 1_000_000}));
-    assert_eq!((enough.status, &enough.json()["consensus"]["outcome"]), (200, &json!("no_agreement")));
+    assert_eq!((enough.status, &enough.json()["consensus"]["outcome"]), (200, &json!("agreed")));
     for (budget, field) in
         [(json!({"usd": 0.1}), "consensus.budget.usd"), (json!({"usd": -1}), "consensus.budget.usd")]
     {
@@ -420,7 +420,7 @@ fn request_can_ask_for_vote_leader() {
     let said = served.chat(&[], &ask).json();
     assert_eq!(said["consensus"]["outcome"], "agreed", "{said}");
     assert_eq!(said["consensus"]["degraded"][0]["kind"], "unsettled", "{said}");
-    let mut pair = body("solver_checker", "How much is 2+2?");
+    let mut pair = body("writer_physicist", "How much is 2+2?");
     pair["consensus"] = json!({"on_disagreement": "leader"});
     let refused = served.chat(&[], &pair);
     assert_eq!(

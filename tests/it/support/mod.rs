@@ -13,7 +13,7 @@ mod server;
 pub use batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
 pub use house::{House, NAMES, Serving};
 pub use model::{SENSIBLE, model};
-pub use process::{Finished, Folder, consensus, fake_llm, listed_commands, mask, trust};
+pub use process::{Finished, Folder, TALK, consensus, fake_llm, listed_commands, mask, trust};
 pub use project::{Project, commit_all, git, git_bytes};
 pub use reader::{READER, document_shown};
 pub use run::{Play, Tiny, envelope, form, in_round, mark, member, review, shown};

@@ -10,6 +10,9 @@ use jsonschema::Validator;
 use protocol::text::schema::{compile, parse_embedded};
 use serde_json::Value;
 
+/// The words of a run by a pair that talks: its replies come in several rounds, one after the other.
+pub const TALK: [&str; 4] = ["--roleset", "generalist_critic", "--talk", "always"];
+
 /// A folder that is gone when the test is over.
 pub struct Folder(PathBuf);
 

@@ -188,7 +188,7 @@ impl Play {
                     assert!(self.asked < 5000, "the run does not end");
                     self.open.insert(ask.call, ask.clone());
                 }
-                Action::Search(_) | Action::Execute(_) => {}
+                Action::Search(_) | Action::Execute(_) | Action::AwaitPermit => {}
                 Action::Cancel(call) => drop(self.open.remove(call)),
                 Action::Finish(outcome) => self.outcome = Some(outcome.clone()),
             }
@@ -202,6 +202,13 @@ impl Play {
         assert!(self.open.remove(&call).is_some(), "{call} is not open");
         let reply = Reply { text: text.to_owned(), reasoning: None, finish, yes: None, model: None };
         self.step(&Event::Replied { call, reply })
+    }
+
+    /// Ends an open call by the failure of its server.
+    #[track_caller]
+    pub fn lose(&mut self, call: CallId) -> Vec<Action> {
+        assert!(self.open.remove(&call).is_some(), "{call} is not open");
+        self.step(&Event::Lost { call, cause: "the connection broke".to_owned() })
     }
 
     /// Answers every ask with what `agent` says, until the run ends.

@@ -75,7 +75,7 @@ fn a_run_that_loses_something() {
         "{\"policy\": \"honest\", \"answer\": \"4\"}\n",
     );
     let set = |folder: &Folder| drop(folder.write("script.jsonl", script));
-    let words = [SUM, "-r", "solver_checker", "--mock-script", "script.jsonl"];
+    let words = [SUM, "-r", "solver_checker", "--talk", "always", "--mock-script", "script.jsonl"];
     check_story("run-degraded", 0, set, |folder| typed(folder, &words));
 }
 
@@ -89,7 +89,7 @@ fn a_run_that_is_interrupted() {
         let signal = |terminal: &Terminal| {
             kill(Pid::from_raw(i32::try_from(terminal.id()).unwrap()), Signal::SIGINT).unwrap();
         };
-        terminal.until("Solver: SOLVED");
+        terminal.until("Solver (sample 1)");
         signal(&terminal);
         terminal.until("press Ctrl-C");
         signal(&terminal);
@@ -109,7 +109,7 @@ fn a_chat_outlives_a_question_that_is_stopped() {
         let mut terminal = Terminal::converse(consensus(&folder).args(words), width);
         terminal.until("ends the chat\n> ");
         terminal.types("How much is 2+2?\r");
-        terminal.until("Solver: SOLVED");
+        terminal.until("Solver (sample 1)");
         terminal.types("\x03");
         terminal.until("to stop now\n");
         terminal.types("\x03");
@@ -263,8 +263,9 @@ fn a_run_is_opened_again() {
 fn a_pager_has_ctrl_c_to_itself() {
     let folder = Folder::new();
     let answer = "line\n".repeat(100);
-    Finished::of(consensus(&folder).args(["run", "--mock", "--prompt", "Count.", "--answer", &answer]))
-        .exits(0);
+    let talk = ["--roleset", "generalist_critic", "--talk", "always"];
+    let run = ["run", "--mock", "--prompt", "Count.", "--answer", &answer];
+    Finished::of(consensus(&folder).args(run).args(talk)).exits(0);
     // It stays where the program that has started it would end.
     let pager = folder.write(
         "pager.sh",

@@ -1,15 +1,17 @@
 //! Each protocol has a folder of transcripts, and every `*.txt` in it says who writes what and what follows.
 //!
 //! A line `< Name {…}` answers that agent's open call with an envelope made of these fields (see
-//! `support::envelope`); `< Name raw TEXT` answers word for word. Lines that begin with `>` are what
-//! the machine then does. `CONSENSUS_REWRITE=1 cargo test transcripts` writes them anew.
+//! `support::envelope`); `< Name raw TEXT` answers word for word, and `< Name lost` is the failure of its server.
+//! Lines that begin with `>` are what the machine then does. `CONSENSUS_REWRITE=1 cargo test transcripts` writes them anew.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use protocol::sampling::VoteSection;
 use protocol::text::{CanonicalKind, CanonicalRule, Constraint};
-use protocol::{Action, ArbiterChoice, CallId, Finish, Lead, Outcome, Params, RunSetup, Section, Thinking};
+use protocol::{
+    Action, ArbiterChoice, Ask, CallId, Document, Finish, Lead, Outcome, Params, RunSetup, Section, Thinking,
+};
 use serde_json::Value;
 
 use crate::support::{Play, Tiny, envelope, form, member, review};
@@ -62,24 +64,12 @@ fn play(written: &str) -> String {
         let (name, said) = line.strip_prefix("< ").and_then(|l| l.split_once(' ')).expect(line);
         let play = run.as_mut().expect("`start` comes first");
         let call = open_call(play, &setup, name);
-        let ask = play.open[&call].clone();
-        let (text, finish) = match said.strip_prefix("raw ") {
-            Some(text) => (text.replace("\\n", "\n"), Finish::Stop),
-            None if said == "cut" => ("{\"role\":".to_owned(), Finish::Length),
-            None if said == "refuses" => (String::new(), Finish::Refused),
-            None => {
-                let fields: Value = serde_json::from_str(said).expect(said);
-                let text = match setup.params {
-                    Params::Pair(_) => envelope(&ask, &fields),
-                    Params::Council(_) => form(&ask, &fields),
-                    Params::Panel(_) => member(&ask, &fields),
-                    Params::Approval(_) => review(&ask, &fields),
-                    Params::Vote(_) => fields.to_string(),
-                };
-                (text, Finish::Stop)
-            }
+        let actions = if said == "lost" {
+            play.lose(call)
+        } else {
+            let (text, finish) = reply_of(&play.open[&call], &setup, said);
+            play.reply(call, &text, finish)
         };
-        let actions = play.reply(call, &text, finish);
         for action in &actions {
             writeln!(out, "> {}", describe(action, &setup)).unwrap();
         }
@@ -88,6 +78,26 @@ fn play(written: &str) -> String {
         }
     }
     out
+}
+
+/// Returns the reply to an ask that a line of a scenario stands for.
+fn reply_of(ask: &Ask, setup: &RunSetup, said: &str) -> (String, Finish) {
+    match said.strip_prefix("raw ") {
+        Some(text) => (text.replace("\\n", "\n"), Finish::Stop),
+        None if said == "cut" => ("{\"role\":".to_owned(), Finish::Length),
+        None if said == "refuses" => (String::new(), Finish::Refused),
+        None => {
+            let fields: Value = serde_json::from_str(said).expect(said);
+            let text = match setup.params {
+                Params::Pair(_) => envelope(ask, &fields),
+                Params::Council(_) => form(ask, &fields),
+                Params::Panel(_) => member(ask, &fields),
+                Params::Approval(_) => review(ask, &fields),
+                Params::Vote(_) => fields.to_string(),
+            };
+            (text, Finish::Stop)
+        }
+    }
 }
 
 /// Writes what a run reports beside its outcome.
@@ -130,6 +140,10 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
         ("protocol", _) if value == "vote" => *setup = Tiny::vote(2).into(),
         ("protocol", _) if value == "council" => *setup = Tiny::council().into(),
         ("prompt", _) => value.clone_into(&mut setup.task.prompt),
+        ("document", _) => {
+            let document = Document { name: "notes.txt".to_owned(), text: value.into(), redacted: false };
+            setup.task.documents.push(document);
+        }
         ("seed", _) => setup.seed = value.parse().unwrap(),
         ("arbiter", _) => setup.arbiter = Some(Tiny::arbiter()),
         ("canonical", _) => {
@@ -142,11 +156,16 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
         ("max_repairs", Params::Pair(params)) => params.max_repairs = number(),
         ("resample", Params::Pair(params)) => params.resample = number(),
         ("adopt", Params::Pair(params)) => params.adopt = serde_json::from_value(value.into()).unwrap(),
+        ("talk", Params::Pair(params)) => params.talk = serde_json::from_value(value.into()).unwrap(),
         ("constraint", Params::Pair(params)) => params.constraints.push(constraint()),
         ("thinking", Params::Council(params)) => params.thinking = thinking,
         ("max_rounds", Params::Council(params)) => params.max_rounds = number(),
         ("max_repairs", Params::Council(params)) => params.max_repairs = number(),
         ("constraint", Params::Council(params)) => params.constraints.push(constraint()),
+        ("talk", Params::Council(params)) => params.talk = serde_json::from_value(value.into()).unwrap(),
+        ("on_disagreement", Params::Council(params)) => {
+            params.on_disagreement = serde_json::from_value(value.into()).unwrap();
+        }
         ("max_rounds", Params::Panel(params)) => params.max_iterations = number(),
         ("max_repairs", Params::Panel(params)) => params.max_repairs = number(),
         ("parallel", Params::Panel(params)) => params.parallel = value == "yes",
@@ -156,6 +175,9 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
             params.on_disagreement = serde_json::from_value(value.into()).unwrap();
         }
         ("stop", Params::Vote(params)) => params.stop = serde_json::from_value(value.into()).unwrap(),
+        ("answer", Params::Vote(params)) => params.answer = serde_json::from_value(value.into()).unwrap(),
+        ("min_members", Params::Panel(params)) => params.min_members = Some(number()),
+        ("min_members", Params::Vote(params)) => params.min_members = Some(number()),
         ("samples_max", Params::Vote(params)) => params.samples_max = Some(number()),
         ("ahead", Params::Vote(params)) => params.ahead = Some(number()),
         ("on_disagreement", Params::Vote(params)) => {
@@ -177,6 +199,7 @@ fn describe(action: &Action, setup: &RunSetup) -> String {
         Action::Execute(execution) => format!("execute {execution:?}"),
         Action::Search(search) => format!("search, round {}: {:?}", search.round, search.words),
         Action::Cancel(call) => format!("cancel {call}"),
+        Action::AwaitPermit => "await a permit".to_owned(),
         Action::Finish(Outcome::Agreed { how, text, .. }) => format!("agreed, {}: {text:?}", how.name()),
         Action::Finish(Outcome::NoAgreement { reason }) => format!("no agreement: {reason}"),
         Action::Finish(Outcome::Vetoed { reason, source, quote }) => {
