@@ -122,7 +122,7 @@ def write_tasks(folder):
 def results_page(program, folder):
     """Makes a batch and returns its page."""
     batch = [program, "batch", "-q", "tasks.jsonl", "--output", "out", "--mock", "--answer", "4", "--seeds", "3"]
-    rolesets = ["--roleset", "solver_checker,panel_personas,translator_reviewer"]
+    rolesets = ["--roleset", "solver_checker,panel_personas,writer_physicist"]
     subprocess.run([*batch, *rolesets, "--model", f"a,{HOSTILE}"], cwd=folder, check=True)
     results = [program, "results", "out", "--format", "html", "--with-transcripts", "--versus", "solver_checker,a"]
     return subprocess.run(results, cwd=folder, check=True, capture_output=True).stdout.decode()
