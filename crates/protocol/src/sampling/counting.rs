@@ -237,10 +237,10 @@ impl Counting {
         let Lead { leader, runner_up } = count.lead();
         let left = u32::try_from(most.saturating_sub(looked)).unwrap_or(u32::MAX);
         let best = Lead { leader: leader.saturating_add(left), runner_up };
-        let is_lost = needs_certainty
+        let cannot_settle = needs_certainty
             && on_disagreement == OnDisagreement::Abstain
             && !best.certainty().reaches(CERTAIN);
-        if !(is_unanimous || class.is_some() || is_last || is_lost) {
+        if !(is_unanimous || class.is_some() || is_last || cannot_settle) {
             return None;
         }
         let is_settled = is_unanimous || class.is_some() || leads && !needs_certainty;
