@@ -118,12 +118,10 @@ impl CountedCouncil {
         }
     }
 
-    fn start(&mut self) -> Result<Vec<Action>, Unexpected> {
-        let mut actions = self.counting.start(&self.setup)?;
+    fn ask_for_framing(&mut self) -> Action {
         let schema = forms::brief_framing_schema();
         let shape = ReplyShape::Json { name: "framing", schema: (&schema).into(), measured: None };
-        actions.push(self.ask(call_of(Member::Pathos), prompt::brief_framing(&self.setup), shape));
-        Ok(actions)
+        self.ask(call_of(Member::Pathos), prompt::brief_framing(&self.setup), shape)
     }
 
     /// Asks for a form without thoughts.
@@ -136,14 +134,12 @@ impl CountedCouncil {
         Action::Ask(ask)
     }
 
-    fn take_reply(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        if call.agent != Member::Logos.index() {
-            return self.take_form(call, reply);
-        }
+    /// Takes an event of the count.
+    fn step_count(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         if self.decision.is_some() {
-            return Err(Unexpected::NotAsked(call));
+            return Err(event.unexpected());
         }
-        match self.counting.take(&self.setup, call, reply)? {
+        match self.counting.step(&self.setup, event)? {
             CountProgress::Ask(actions) => Ok(actions),
             CountProgress::Decided(decision, mut actions) => {
                 self.decision = Some(decision);
@@ -283,15 +279,16 @@ impl Protocol for CountedCouncil {
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
-        match event {
-            Event::Started => self.start(),
-            Event::Replied { call, reply } => self.take_reply(*call, reply),
-            // A council needs all of its members.
-            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
+        if let Event::Replied { call, reply } = event
+            && call.agent != Member::Logos.index()
+        {
+            return self.take_form(*call, reply);
         }
+        let mut actions = self.step_count(event)?;
+        if *event == Event::Started {
+            actions.push(self.ask_for_framing());
+        }
+        Ok(actions)
     }
 
     fn report(&self) -> Report<CouncilSection> {

@@ -400,12 +400,13 @@ impl Protocol for Council {
         self.remark = None;
         match event {
             Event::Started if self.phase == CouncilPhase::New => Ok(self.begin_opening()),
-            Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.take_reply(*call, reply),
-            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
             Event::Found { round, passages } => self.take_passages(*round, passages),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
+            Event::Started
+            | Event::Lost { .. }
+            | Event::Executed { .. }
+            | Event::Permitted
+            | Event::Closed => Err(event.unexpected()),
         }
     }
 

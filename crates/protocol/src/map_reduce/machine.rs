@@ -304,7 +304,6 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
         self.remark = None;
         match event {
             Event::Started if self.parts == 0 => self.begin(),
-            Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => {
                 let inside = CallId { part: 0, ..*call };
                 let open = self.open.get_mut(&call.part).ok_or(Unexpected::NotAsked(*call))?;
@@ -313,9 +312,6 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                 self.remark = open.machine.remark();
                 self.forward(call.part, actions)
             }
-            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
             Event::Executed { key, .. } => {
                 let parts = self.executing.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
                 let mut actions = Vec::new();
@@ -326,6 +322,9 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                     actions.extend(self.forward(part, part_actions)?);
                 }
                 Ok(actions)
+            }
+            Event::Started | Event::Lost { .. } | Event::Found { .. } | Event::Permitted | Event::Closed => {
+                Err(event.unexpected())
             }
         }
     }

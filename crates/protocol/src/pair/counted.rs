@@ -22,8 +22,8 @@ use super::report::PairSection;
 use super::talk::Talk;
 use super::task_prompt;
 use crate::contract::{
-    Action, CallId, Degraded, DegradedKind, Event, Executions, How, NoAgreement, Outcome, Protocol, Reply,
-    Report, Setup, Thinking, Unexpected, WorstCase, tokens,
+    Action, Degraded, DegradedKind, Event, Executions, How, NoAgreement, Outcome, Protocol, Report, Setup,
+    Thinking, Unexpected, WorstCase, tokens,
 };
 use crate::sampling::{
     ComparedTexts, CountDecision, CountProgress, CountRule, Counting, LongTexts, SampleForm,
@@ -98,29 +98,6 @@ impl CountedPair {
         Self { counting, talk: Talk::new(setup), stage: Stage::Answers, outcome: None }
     }
 
-    fn take_reply(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        match &mut self.stage {
-            Stage::Answers => match self.counting.take(&self.talk.setup, call, reply)? {
-                CountProgress::Ask(actions) => Ok(actions),
-                CountProgress::Decided(decision, mut actions) => {
-                    actions.extend(self.follow(decision)?);
-                    Ok(actions)
-                }
-            },
-            Stage::Declarations(declarations, how) => {
-                let how = *how;
-                let actions =
-                    declarations.reply(&mut self.talk, call, reply).ok_or(Unexpected::NotAsked(call))?;
-                if !declarations.are_complete() {
-                    return Ok(actions);
-                }
-                let are_declared = declarations.finish(&mut self.talk);
-                Ok(self.finish_declared(how, are_declared))
-            }
-            Stage::Talk(pair) => pair.step(&Event::Replied { call, reply: reply.clone() }),
-        }
-    }
-
     /// Follows what the counted answers have decided.
     fn follow(&mut self, decision: CountDecision) -> Result<Vec<Action>, Unexpected> {
         match decision {
@@ -193,14 +170,26 @@ impl Protocol for CountedPair {
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.talk.remark = None;
-        match event {
-            Event::Started => self.counting.start(&self.talk.setup),
-            Event::Replied { call, reply } => self.take_reply(*call, reply),
-            // Two agents are no agreement without one of them.
-            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
+        match &mut self.stage {
+            Stage::Answers => match self.counting.step(&self.talk.setup, event)? {
+                CountProgress::Ask(actions) => Ok(actions),
+                CountProgress::Decided(decision, mut actions) => {
+                    actions.extend(self.follow(decision)?);
+                    Ok(actions)
+                }
+            },
+            Stage::Declarations(declarations, how) => {
+                let how = *how;
+                let Event::Replied { call, reply } = event else { return Err(event.unexpected()) };
+                let actions =
+                    declarations.reply(&mut self.talk, *call, reply).ok_or(Unexpected::NotAsked(*call))?;
+                if !declarations.are_complete() {
+                    return Ok(actions);
+                }
+                let are_declared = declarations.finish(&mut self.talk);
+                Ok(self.finish_declared(how, are_declared))
+            }
+            Stage::Talk(pair) => pair.step(event),
         }
     }
 

@@ -181,12 +181,13 @@ impl Protocol for Pair {
                 self.talk.round += 1;
                 Ok(self.follow(Transition::Draft(0..1)))
             }
-            Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.take_reply(*call, reply),
-            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
+            Event::Started
+            | Event::Lost { .. }
+            | Event::Found { .. }
+            | Event::Executed { .. }
+            | Event::Permitted
+            | Event::Closed => Err(event.unexpected()),
         }
     }
 

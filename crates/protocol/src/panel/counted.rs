@@ -124,20 +124,8 @@ impl Protocol for CountedPanel {
     type Section = PanelSection;
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
-        match event {
-            Event::Started => self.counting.start(&self.setup),
-            Event::Replied { call, reply } => {
-                let progress = self.counting.take(&self.setup, *call, reply)?;
-                Ok(self.follow(progress))
-            }
-            Event::Lost { call, cause } => {
-                let progress = self.counting.lose(&self.setup, *call, cause)?;
-                Ok(self.follow(progress))
-            }
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
-        }
+        let progress = self.counting.step(&self.setup, event)?;
+        Ok(self.follow(progress))
     }
 
     fn report(&self) -> Report<PanelSection> {

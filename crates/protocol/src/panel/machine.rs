@@ -257,12 +257,13 @@ impl Protocol for Panel {
         self.remark = None;
         match event {
             Event::Started if self.phase == PanelPhase::New => Ok(self.generate()),
-            Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Lost { call, .. } => self.lose(*call),
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
+            Event::Started
+            | Event::Found { .. }
+            | Event::Executed { .. }
+            | Event::Permitted
+            | Event::Closed => Err(event.unexpected()),
         }
     }
 

@@ -99,12 +99,13 @@ impl Protocol for Review {
                 self.has_started = true;
                 Ok((0..self.setup.agents.len()).filter_map(|reviewer| self.ask_next(reviewer)).collect())
             }
-            Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
-            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
-            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
+            Event::Started
+            | Event::Lost { .. }
+            | Event::Found { .. }
+            | Event::Executed { .. }
+            | Event::Permitted
+            | Event::Closed => Err(event.unexpected()),
         }
     }
 

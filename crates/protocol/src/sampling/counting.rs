@@ -19,7 +19,7 @@
 //! A long text is not found twice in the same words, so long texts are compared and not counted. Of a few drafts, the one that is nearest to
 //! all others is the answer. Code must find nothing that two of them state differently.
 //!
-//! The input is a setup, a rule and replies. The output is requests, and at last the decision. No sample is judged, and none is seen by
+//! The input is a setup, a rule and events. The output is requests, and at last the decision. No sample is judged, and none is seen by
 //! another voter.
 
 use super::compared::ComparedTexts;
@@ -28,8 +28,8 @@ use super::report::VoteSection;
 use super::sampler::{Sampler, worst_case};
 use super::tally::{CERTAIN, StopClass};
 use crate::contract::{
-    Action, Answer, CallId, Degraded, DegradedKind, Executions, How, Lead, NoAgreement, OnDisagreement,
-    Outcome, ProtocolParams, Reply, Report, Setup, Unexpected, WorstCase,
+    Action, Answer, Degraded, DegradedKind, Event, Executions, How, Lead, NoAgreement, OnDisagreement,
+    Outcome, ProtocolParams, Report, Setup, Unexpected, WorstCase,
 };
 use crate::text::is_short;
 use crypto::Digest;
@@ -91,7 +91,7 @@ pub(crate) enum CountDecision {
     LongTexts(Vec<Answer>),
 }
 
-/// What follows from a reply to a sample.
+/// What follows from an event.
 pub(crate) enum CountProgress {
     Ask(Vec<Action>),
     /// The samples are decided. The actions cancel what is still open.
@@ -150,36 +150,28 @@ impl Counting {
         Self { sampler: Sampler::new(setup, voters, form), rule, class: None, texts: None }
     }
 
-    /// Asks for the first answers.
-    pub(crate) fn start<P: ProtocolParams>(&mut self, setup: &Setup<P>) -> Result<Vec<Action>, Unexpected> {
-        if self.sampler.has_started() {
-            return Err(Unexpected::StartedTwice);
-        }
-        Ok(self.ask_ahead(setup))
-    }
-
-    /// Takes a reply. Samples are looked at in their order, as far as they are complete.
-    pub(crate) fn take<P: ProtocolParams>(
+    /// Takes an event of the run. Samples are looked at in their order, as far as they are complete.
+    pub(crate) fn step<P: ProtocolParams>(
         &mut self,
         setup: &Setup<P>,
-        call: CallId,
-        reply: &Reply,
+        event: &Event,
     ) -> Result<CountProgress, Unexpected> {
-        match self.sampler.take(setup, call, reply)? {
-            Some(ask) => Ok(CountProgress::Ask(vec![Action::Ask(ask)])),
-            None => Ok(self.look(setup)),
+        match event {
+            Event::Started if !self.sampler.has_started() => Ok(CountProgress::Ask(self.ask_ahead(setup))),
+            Event::Replied { call, reply } => match self.sampler.take(setup, *call, reply)? {
+                Some(ask) => Ok(CountProgress::Ask(vec![Action::Ask(ask)])),
+                None => Ok(self.look(setup)),
+            },
+            Event::Lost { call, cause } => {
+                self.sampler.lose(setup, *call, cause)?;
+                Ok(self.look(setup))
+            }
+            Event::Started
+            | Event::Found { .. }
+            | Event::Executed { .. }
+            | Event::Permitted
+            | Event::Closed => Err(event.unexpected()),
         }
-    }
-
-    /// Takes the loss of a call, where the protocol bears it.
-    pub(crate) fn lose<P: ProtocolParams>(
-        &mut self,
-        setup: &Setup<P>,
-        call: CallId,
-        cause: &str,
-    ) -> Result<CountProgress, Unexpected> {
-        self.sampler.lose(setup, call, cause)?;
-        Ok(self.look(setup))
     }
 
     fn look<P: ProtocolParams>(&mut self, setup: &Setup<P>) -> CountProgress {

@@ -137,16 +137,14 @@ impl Protocol for Voting {
                 Ok(self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts }))
             }
             Event::Started if !self.sampler.has_started() => Ok(self.ask_ahead()),
-            Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Lost { call, cause } => {
                 self.sampler.lose(&self.setup, *call, cause)?;
                 Ok(self.look())
             }
-            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
-            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
             Event::Permitted => self.take_permit(),
             Event::Closed => self.close(),
+            Event::Started | Event::Found { .. } | Event::Executed { .. } => Err(event.unexpected()),
         }
     }
 
