@@ -11,16 +11,13 @@ use crate::text::{
     find_medoid,
 };
 
-/// The most drafts that are compared, because the time grows with the number of their pairs. Further ones are not read.
-const DRAFTS_MAX: usize = 16;
-
 /// The most differences that are listed. Further ones are only counted.
 const DIFFERENCES_MAX: usize = 100;
 
 /// What a comparison of drafts has found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedTexts {
-    /// The number of drafts that were compared: the first 16 at the most.
+    /// The number of drafts that were compared.
     pub drafts: usize,
     /// The index among them of the one that is nearest to all others.
     pub medoid: usize,
@@ -48,9 +45,8 @@ pub struct DraftDifference {
 }
 
 impl ComparedTexts {
-    /// Compares the first 16 drafts of this kind. Returns `None` without any.
+    /// Compares drafts of this kind, each with each. Returns `None` without any.
     pub(crate) fn new(kind: CanonicalKind, drafts: &[&Answer]) -> Option<Self> {
-        let drafts = &drafts[..drafts.len().min(DRAFTS_MAX)];
         let readings: Vec<TextReading> = drafts.iter().map(|draft| read(kind, draft)).collect();
         let profiles: Vec<TextProfile> = readings.iter().map(TextProfile::new).collect();
         let nearest = find_medoid(&profiles)?;
@@ -154,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn further_drafts_and_differences_are_counted() {
+    fn further_differences_are_counted() {
         let texts: Vec<String> = (0..20).map(|number| format!("The pump needs {number} litres.")).collect();
         let compared = compare(CanonicalKind::Text, &texts.iter().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(compared.drafts, DRAFTS_MAX);
+        assert_eq!(compared.drafts, 20);
         assert_eq!(compared.differences.len(), DIFFERENCES_MAX);
-        assert_eq!(compared.further_differences, DRAFTS_MAX * (DRAFTS_MAX - 1) / 2 - DIFFERENCES_MAX);
+        assert_eq!(compared.further_differences, 20 * 19 / 2 - DIFFERENCES_MAX);
     }
 
     const LONG_PAIRS: [(bool, &str, &str); 15] = [

@@ -13,6 +13,9 @@ pub(super) const VOTERS_MAX: usize = 16;
 /// The samples that a paced vote draws without a permit. Two are the fewest of which one can confirm the other.
 pub const SAMPLES_FIRST: u32 = 2;
 
+/// The most samples where whole replies are compared, because the time grows with the number of their pairs.
+const WHOLE_MAX: u32 = 16;
+
 /// The most samples of a paced vote, unless a number is set.
 const SAMPLES_PACED_MAX: u32 = 12;
 
@@ -25,7 +28,7 @@ pub struct VoteParams {
     /// The certainty that is enough; by the rule if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<BasisPoints>,
-    /// The most samples, 1 to 100; by the rule if absent.
+    /// The most samples, 1 to 100 (16 for whole replies); by the rule if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_max: Option<u32>,
     /// The number of samples that are asked for at once, 1 to 100; one of each voter if absent.
@@ -128,6 +131,12 @@ impl VoteParams {
         let counts = 1..=VOTES_MAX;
         if self.samples_max.is_some_and(|count| !counts.contains(&count)) {
             return Some("`samples_max` is 1 to 100 (with --samples-max, too)");
+        }
+        if !self.answer.is_line() && self.most() > WHOLE_MAX {
+            return Some(
+                "whole replies (`answer: whole`, as in `question`) are compared in pairs, so `samples_max` is at most 16 (with \
+                 --samples-max, too); name a roleset such as `vote_number` for more",
+            );
         }
         if self.ahead.is_some_and(|count| !counts.contains(&count)) {
             return Some("`ahead` is 1 to 100");

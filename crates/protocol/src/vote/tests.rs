@@ -9,7 +9,7 @@ use crate::contract::{
     Action, CallId, Event, Finish, Interpreter, Lead, Method, NoAgreement, OnDisagreement, Outcome, Protocol,
     Reply, Unexpected, VoteStop,
 };
-use crate::sampling::{StopClass, VoteSection};
+use crate::sampling::{AnswerExtent, StopClass, VoteSection};
 use crate::text::{CanonicalKind, TextMemos};
 
 /// The most permits that any play gives.
@@ -218,6 +218,10 @@ fn settings_without_sense_are_refused() {
         ("`stop` is", VoteParams { stop: VoteStop::None, ..paced() }),
         ("`ahead` is", VoteParams { ahead: Some(2), ..paced() }),
         ("`samples_max` is", VoteParams { samples_max: Some(1), ..paced() }),
+        (
+            "whole replies",
+            VoteParams { samples_max: Some(17), answer: AnswerExtent::Whole, ..VoteParams::default() },
+        ),
     ]);
     for (part, params) in faults {
         assert!(params.out_of_range().is_some_and(|why| why.starts_with(part)), "{part}");
