@@ -244,7 +244,7 @@ impl Sampler {
     }
 }
 
-/// Returns the most that so many samples of these voters cost, if every reply is as long as allowed and each answer in words is asked for
+/// Returns the most that so many samples of these voters cost, if every reply is as long as allowed and each answer in a line is asked for
 /// in a form as well.
 pub(crate) fn worst_case<P: ProtocolParams>(
     setup: &Setup<P>,
@@ -260,9 +260,11 @@ pub(crate) fn worst_case<P: ProtocolParams>(
     for sample in 0..samples {
         let voter = voters[sample % voters.len()];
         let agent = &setup.agents[voter];
-        let thinking = match agent.method {
-            Method::Words => Thinking::Free,
-            Method::Program => Thinking::None,
+        // A program or a whole reply is the answer itself, and no form follows it.
+        let thinking = if agent.method == Method::Program || form.answer == AnswerExtent::Whole {
+            Thinking::None
+        } else {
+            Thinking::Free
         };
         let mut conversation = tokens(&form.introduction.system(setup, voter)) + task + SAMPLE_WORDS;
         total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
