@@ -13,7 +13,7 @@ pub(crate) fn are_enough_left(asked: &[usize], lost: &BTreeSet<usize>, min_membe
 }
 
 /// Returns why no run can keep so many members, if it asks fewer.
-pub(crate) fn misfit(asked: usize, min_members: Option<u32>) -> Option<&'static str> {
+pub(crate) fn min_members_fault(asked: usize, min_members: Option<u32>) -> Option<&'static str> {
     if min_members.is_none_or(|min| min as usize <= asked) {
         return None;
     }
@@ -50,7 +50,7 @@ mod tests {
             let among: BTreeSet<usize> = lost.iter().copied().filter(|member| asked.contains(member)).collect();
             let is_enough = asked.len() - among.len() >= min as usize;
             prop_assert_eq!(are_enough_left(&asked, &lost, Some(min)), is_enough);
-            prop_assert_eq!(misfit(asked.len(), Some(min)).is_some(), !are_enough_left(&asked, &BTreeSet::new(), Some(min)));
+            prop_assert_eq!(min_members_fault(asked.len(), Some(min)).is_some(), !are_enough_left(&asked, &BTreeSet::new(), Some(min)));
         }
     }
 }

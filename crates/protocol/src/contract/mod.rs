@@ -35,7 +35,7 @@ pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};
 pub use execution::{CheckCommand, Execution, ExecutionResult, OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 pub(crate) use executions::Executions;
 pub use lead::{Fraction, Lead, VOTES_MAX};
-pub(crate) use loss::{are_enough_left, misfit};
+pub(crate) use loss::{are_enough_left, min_members_fault};
 pub use machine::{Protocol, Unexpected};
 pub use outcome::{How, NoAgreement, Outcome, OutcomeKind};
 pub use overrides::{OnDisagreement, Override, TalkForm, VoteStop};

@@ -48,7 +48,7 @@ use std::ops::RangeInclusive;
 
 use super::contract::{
     AgentSetup, CallId, EitherMachine, OnDisagreement, Override, ProtocolParams, QUOTED, Setup, Step,
-    TalkForm, Task, Thinking, WorstCase, are_enough_left, misfit, tokens,
+    TalkForm, Task, Thinking, WorstCase, are_enough_left, min_members_fault, tokens,
 };
 use crate::text::Constraint;
 
@@ -141,7 +141,7 @@ impl ProtocolParams for PanelParams {
     }
 
     fn unfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
-        misfit(agents.len(), self.min_members)
+        min_members_fault(agents.len(), self.min_members)
     }
 
     fn bears_loss_of(&self, agents: &[AgentSetup], lost: &BTreeSet<usize>) -> bool {

@@ -106,7 +106,7 @@ impl VoteParams {
                          such as `vote_number` has a voter for each",
             );
         }
-        if let Some(why) = contract::misfit(voters, self.min_members) {
+        if let Some(why) = contract::min_members_fault(voters, self.min_members) {
             return Some(why);
         }
         if !self.answer.is_line() {
