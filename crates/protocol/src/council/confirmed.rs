@@ -100,6 +100,7 @@ mod tests {
     use super::*;
     use crate::contract::Task;
     use crate::core::BasisPoints;
+    use crate::council::verdict::tests::name;
     use crate::council::{CheckVerdict, Sources, Verification};
 
     const NAMES: [&str; 3] = ["Pathos", "Logos", "Ethos"];
@@ -135,15 +136,6 @@ mod tests {
             verification: Some(verification),
             round: 2,
             ..Manifest::default()
-        }
-    }
-
-    fn name(result: &ConsensusResult) -> &'static str {
-        match result {
-            ConsensusResult::Reached { .. } => "reached",
-            ConsensusResult::Vetoed { .. } => "vetoed",
-            ConsensusResult::NotReached { .. } => "not reached",
-            ConsensusResult::NeedsRevision { .. } => "revision",
         }
     }
 

@@ -180,7 +180,7 @@ fn doubt_feedback(manifest: &Manifest, names: [&str; 3]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::contract::Task;
     use crate::core::BasisPoints;
@@ -255,7 +255,8 @@ mod tests {
         }
     }
 
-    fn name(result: &ConsensusResult) -> &'static str {
+    /// Returns the name of a result in the tables.
+    pub(in crate::council) fn name(result: &ConsensusResult) -> &'static str {
         match result {
             ConsensusResult::Reached { .. } => "reached",
             ConsensusResult::Vetoed { .. } => "vetoed",
