@@ -1,8 +1,9 @@
 //! The state of the declarations: code has found the text that the blind answers agree on, and each agent declares it final.
 //!
 //! The input is a talk with that text as its only proposal, and the replies of both agents. The output is requests, and at last whether both
-//! have declared it. An agent names the text by its handle, in its own envelope, and writes it nowhere: a text that is typed again changes
-//! by accident. Nothing is decided here about the text itself.
+//! have declared it. An agent is asked for its own envelope with the handle of the text, because a text that is typed again changes by
+//! accident. An agent that types it all the same declares it if its canonical form is unchanged. Nothing is decided here about the text
+//! itself.
 
 use super::agent::{Answer, ProposedText, handle};
 use super::check::AcceptedEnvelope;
@@ -79,7 +80,6 @@ impl Declarations {
                 are_declared = false;
                 continue;
             };
-            // The text itself declares it as well as its handle does.
             let counted = &talk.proposals[COUNTED].answer.canonical;
             let is_counted = accepted.answer.as_ref().is_some_and(|answer| answer.canonical == *counted);
             are_declared &= accepted.envelope.status == Status::Solved && is_counted;
