@@ -230,7 +230,6 @@ mod tests {
         answer(reply, &asked).map(|(text, _)| text)
     }
 
-    /// The unit and the marks beside the number are left out.
     #[test]
     fn whole_answer_begins_after_thoughts() {
         for (reply, answer) in [
@@ -244,6 +243,7 @@ mod tests {
         }
     }
 
+    /// The unit and the marks beside the number are left out.
     #[test]
     fn announced_number_is_found() {
         for reply in [

@@ -400,9 +400,7 @@ mod tests {
         #[test]
         fn differences_are_mirrored(one in WORDS, other in WORDS) {
             let mut there = between(&one, &other);
-            let back = between(&other, &one).into_iter();
-            let mut back: Vec<TextDifference> =
-                back.map(|found| TextDifference { kind: found.kind, one: found.other, other: found.one }).collect();
+            let mut back: Vec<TextDifference> = between(&other, &one).iter().map(TextDifference::swap).collect();
             there.sort();
             back.sort();
             prop_assert_eq!(there, back);
