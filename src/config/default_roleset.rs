@@ -49,18 +49,11 @@ pub fn default_roleset(hints: QuestionHints<'_>) -> DefaultRoleset {
         Some(
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice | CanonicalKind::Verbatim,
         )
-        | None
-            if hints.has_documents =>
-        {
-            DefaultRoleset {
-                name: "generalist_critic",
-                why: "for documents, which a pair can read in pieces; --roleset names another",
-            }
-        }
-        Some(
-            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice | CanonicalKind::Verbatim,
-        )
         | None => {
+            if hints.has_documents {
+                let why = "for documents, which a pair can read in pieces; --roleset names another";
+                return DefaultRoleset { name: "generalist_critic", why };
+            }
             DefaultRoleset { name: "question", why: "the default for any question; --roleset names another" }
         }
     }

@@ -149,7 +149,6 @@ impl BatchRequest {
         };
         note(&self.folder, &batch_note).map_err(|why| self.explain(why))?;
         self.report_share(reporter);
-        let budget = self.budget();
         // A line of TASKS may name a roleset with a check, so there is a sandbox in any case.
         let sandbox = Sandbox::new(confinement)?;
         let grader = self.grader(&sandbox);

@@ -148,7 +148,7 @@ pub(super) fn print_planned(planned: &PlannedBatch, output: &Output) -> anyhow::
     if let Some(budget) = &planned.budget {
         let tokens = grouped(budget.tokens_a_shard);
         output.line(&format!(
-            "The votes share {tokens} tokens. They exceed them by the first two samples of each task, or by a part of one round, at most."
+            "The votes share {tokens} tokens, and exceed them by a part of one round at most. The first two samples of each task are drawn in any case."
         ))?;
     }
     Ok(())
