@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::call_id::CallId;
 use super::execution::ExecutionResult;
-use super::machine::Unexpected;
 use crypto::Digest;
 
 /// An event outside the machine. Each event is in the journal before a machine sees it.
@@ -48,17 +47,6 @@ impl Event {
     /// Returns true if this is the reply to `call`, or the loss of it.
     pub(crate) fn is_end_of(&self, call: CallId) -> bool {
         matches!(self, Self::Replied { call: ended, .. } | Self::Lost { call: ended, .. } if *ended == call)
-    }
-
-    /// Returns the error of a machine that does not wait for this event.
-    pub(crate) fn unexpected(&self) -> Unexpected {
-        match self {
-            Self::Started => Unexpected::StartedTwice,
-            Self::Replied { call, .. } | Self::Lost { call, .. } => Unexpected::NotAsked(*call),
-            Self::Found { round, .. } => Unexpected::NotSearched(*round),
-            Self::Executed { key, .. } => Unexpected::NotExecuted(*key),
-            Self::Permitted | Self::Closed => Unexpected::NotAwaited,
-        }
     }
 }
 

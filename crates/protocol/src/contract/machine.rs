@@ -49,6 +49,19 @@ pub enum Unexpected {
     NotAwaited,
 }
 
+impl From<&Event> for Unexpected {
+    /// The error of a machine that does not wait for this event.
+    fn from(event: &Event) -> Self {
+        match event {
+            Event::Started => Self::StartedTwice,
+            Event::Replied { call, .. } | Event::Lost { call, .. } => Self::NotAsked(*call),
+            Event::Found { round, .. } => Self::NotSearched(*round),
+            Event::Executed { key, .. } => Self::NotExecuted(*key),
+            Event::Permitted | Event::Closed => Self::NotAwaited,
+        }
+    }
+}
+
 impl<M: Protocol + ?Sized> Protocol for Box<M> {
     type Section = M::Section;
 

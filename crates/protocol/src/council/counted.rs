@@ -137,7 +137,7 @@ impl CountedCouncil {
     /// Takes an event of the count.
     fn step_count(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         if self.decision.is_some() {
-            return Err(event.unexpected());
+            return Err(event.into());
         }
         match self.counting.step(&self.setup, event)? {
             CountProgress::Ask(actions) => Ok(actions),

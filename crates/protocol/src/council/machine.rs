@@ -406,7 +406,7 @@ impl Protocol for Council {
             | Event::Lost { .. }
             | Event::Executed { .. }
             | Event::Permitted
-            | Event::Closed => Err(event.unexpected()),
+            | Event::Closed => Err(event.into()),
         }
     }
 

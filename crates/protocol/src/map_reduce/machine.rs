@@ -324,7 +324,7 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                 Ok(actions)
             }
             Event::Started | Event::Lost { .. } | Event::Found { .. } | Event::Permitted | Event::Closed => {
-                Err(event.unexpected())
+                Err(event.into())
             }
         }
     }

@@ -180,7 +180,7 @@ impl Protocol for CountedPair {
             },
             Stage::Declarations(declarations, how) => {
                 let how = *how;
-                let Event::Replied { call, reply } = event else { return Err(event.unexpected()) };
+                let Event::Replied { call, reply } = event else { return Err(event.into()) };
                 let actions =
                     declarations.reply(&mut self.talk, *call, reply).ok_or(Unexpected::NotAsked(*call))?;
                 if !declarations.are_complete() {

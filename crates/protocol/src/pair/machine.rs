@@ -187,7 +187,7 @@ impl Protocol for Pair {
             | Event::Found { .. }
             | Event::Executed { .. }
             | Event::Permitted
-            | Event::Closed => Err(event.unexpected()),
+            | Event::Closed => Err(event.into()),
         }
     }
 

@@ -263,7 +263,7 @@ impl Protocol for Panel {
             | Event::Found { .. }
             | Event::Executed { .. }
             | Event::Permitted
-            | Event::Closed => Err(event.unexpected()),
+            | Event::Closed => Err(event.into()),
         }
     }
 

@@ -105,7 +105,7 @@ impl Protocol for Review {
             | Event::Found { .. }
             | Event::Executed { .. }
             | Event::Permitted
-            | Event::Closed => Err(event.unexpected()),
+            | Event::Closed => Err(event.into()),
         }
     }
 

@@ -170,7 +170,7 @@ impl Counting {
             | Event::Found { .. }
             | Event::Executed { .. }
             | Event::Permitted
-            | Event::Closed => Err(event.unexpected()),
+            | Event::Closed => Err(event.into()),
         }
     }
 

@@ -144,7 +144,7 @@ impl Protocol for Voting {
             }
             Event::Permitted => self.take_permit(),
             Event::Closed => self.close(),
-            Event::Started | Event::Found { .. } | Event::Executed { .. } => Err(event.unexpected()),
+            Event::Started | Event::Found { .. } | Event::Executed { .. } => Err(event.into()),
         }
     }
 
