@@ -3,8 +3,8 @@
 
     judge.py ask URL MODEL OUT.jsonl --tasks TASKS.jsonl --bank KEPT.jsonl [--at-once N]
                                         asks about a pair of answers of each task, twice; URL ends in /v1
-    judge.py report OUT.jsonl [--against numbers|choices] [--break-even K=SHARE,SHARE ...]
-                                        prints how many pairs are judged rightly, beside the shares at which a judge begins to pay
+    judge.py report OUT.jsonl --bank KEPT.jsonl --prompt TOKENS
+                                        prints how many pairs are judged rightly, beside the share at which a judge of ties begins to pay
 
 TASKS.jsonl and KEPT.jsonl are made by `votes.py tasks` and `votes.py keep`. A pair is the right answer and the wrong one that most samples
 of a task have found in words; of equal ones, those that came first. A task without both is left out. Where a question has lettered options,
@@ -16,6 +16,11 @@ counts as 1, and a reply that is neither letter as one half for each. A pair is 
 counts one half if they prefer neither.
 
 OUT.jsonl gets a line for each pair, and pairs that are there already are skipped.
+
+What a judge of ties is worth is worked out from the same bank, whose samples have prompts of so many TOKENS. It decides where two answers
+lead with equally many of two or five samples; a tie of more is left to chance. With it, the vote is compared with the majority that takes
+as many tokens, those of the judge included. A judge pays if it is right on more pairs than the share at which both are right equally often.
+A prompt token has the price of a reply token, or a fifth of it.
 """
 
 import argparse
@@ -28,15 +33,8 @@ import sys
 import urllib.error
 import urllib.request
 
+import votes
 from votes import read, wilson
-
-# The share of pairs that a judge must get right before asking it about tied votes is worth more than drawing further samples with the same
-# tokens. It is given by the number of samples before the judge, for a prompt token at the price of a reply token, and at a fifth of it.
-# Source: the page on measurement of the book. The judge of the numbers sees the answers alone, and that of the choices the solutions too.
-BREAK_EVEN = {
-    "numbers": {3: (0.65, 0.54), 5: (0.56, 0.52)},
-    "choices": {3: (0.61, 0.53), 5: (0.56, 0.50)},
-}
 
 OPTION = re.compile(r"(?m)^\s*\(?([A-Z])[).:]\s+(.*\S)\s*$")
 
@@ -138,23 +136,36 @@ def report(given):
     right = sum(map(worth, rows))
     low, high = wilson(right, len(rows))
     measured = sum(row["measured"] for row in rows)
-    print(f"{len(rows)} pairs, {measured} of them by probabilities; {sum(row['tokens'] for row in rows) / len(rows):.0f} tokens a pair in both orders")
+    tokens = sum(row["tokens"] for row in rows) / len(rows)
+    print(f"{len(rows)} pairs, {measured} of them by probabilities; {tokens:.0f} tokens a pair in both orders")
     print(f"right {100 * right / len(rows):.1f} % [{100 * low:.1f}, {100 * high:.1f}]; {sum(worth(row) == 0.5 for row in rows)} prefer neither")
     for name in ["right_first", "right_second"]:
         single = sum(1.0 if row[name] > 0.5 else 0.5 if row[name] == 0.5 else 0.0 for row in rows)
         print(f"{name.replace('_', ' '):12} {100 * single / len(rows):.1f} % by that order alone")
     firsts = [share for row in rows for share in (row["right_first"], 1 - row["right_second"])]
     print(f"position     A has {100 * sum(firsts) / len(firsts):.1f} % of the preference; 50 % is no bias")
-    table = dict(BREAK_EVEN.get(given.against, {})) | dict(given.break_even)
-    for samples, shares in sorted(table.items()):
-        for price, share in zip(["1", "0.2"], shares):
-            verdict = "reached" if low >= share else "not reached" if high < share else "open"
-            print(f"break-even   {100 * share:.0f} % after {samples} samples, with prompt tokens at {price} of the price of a reply's: {verdict}")
+    for price in [1.0, 0.2]:
+        drawn = votes.kept(given.bank, [price * given.prompt, 0], None)
+        curve = votes.majorities(drawn)
+        for samples in [2, 5]:
+            least, gain = worth_of_judge(drawn, curve, samples, price * tokens, right / len(rows))
+            verdict = "pays" if low > least else "does not pay" if high < least else "open"
+            print(f"after {samples} samples, prompt tokens at {price:.1f}: a judge pays above {100 * least:.1f} %: {verdict}; this one {100 * gain:+.1f} points")
 
 
-def break_even(text):
-    samples, _, shares = text.partition("=")
-    return int(samples), tuple(float(share) for share in shares.split(","))
+def worth_of_judge(drawn, curve, samples, tokens, share):
+    """Returns the share of pairs on which a judge of ties must be right to pay, and what it adds if it is right on `share`."""
+    def tie(some):
+        top = votes.leaders([sample[:2] for sample in some["words"][:samples]])
+        return len(top) == 2, len(top) == 2 and sum(top) == 1
+
+    tasks = sorted(drawn)
+    mean = lambda values: sum(values) / len(tasks)
+    ties = votes.shuffled(drawn, tie)
+    asked, contested = (mean(ties[task][at] for task in tasks) for at in range(2))
+    plain, cost = (mean(curve[samples][task][at] for task in tasks) for at in range(2))
+    against = mean(votes.at_tokens(curve, cost + asked * tokens, tasks)[0].values())
+    return 0.5 + (against - plain) / contested, plain + contested * (share - 0.5) - against
 
 
 def main():
@@ -169,8 +180,8 @@ def main():
     of_ask.set_defaults(work=ask)
     of_report = what.add_parser("report")
     of_report.add_argument("out")
-    of_report.add_argument("--against", choices=BREAK_EVEN)
-    of_report.add_argument("--break-even", type=break_even, nargs="*", default=[])
+    of_report.add_argument("--bank", required=True)
+    of_report.add_argument("--prompt", type=int, required=True)
     of_report.set_defaults(work=report)
     given = words.parse_args()
     given.work(given)

@@ -41,8 +41,8 @@
 #                              `consensus eval`
 #   tests/experiments/run.sh differing OUT_DIR NUMBERS.jsonl CHOICES.jsonl [...]     the ways that count blind answers first, beside majorities
 #                              at equal tokens; further words go to `consensus eval`
-#   tests/experiments/run.sh judge OUT.jsonl TASKS.jsonl KEPT.jsonl [KIND]     how often the model tells a right answer from a wrong one by one
-#                              letter, for answers that votes.py has kept; KIND is numbers or choices, and names where a judge begins to pay
+#   tests/experiments/run.sh judge OUT.jsonl TASKS.jsonl KEPT.jsonl TOKENS     how often the model tells a right answer from a wrong one by one
+#                              letter, for answers that votes.py has kept, and what that is worth; a sample's prompt has so many TOKENS
 #   tests/experiments/run.sh envelopes DIR...     what each field of the envelopes in these batches costs, in tokens of the model
 #   tests/experiments/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/experiments/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
@@ -185,12 +185,12 @@ case ${1:-} in
         attend "$py" "$root/tests/experiments/differing.py" report "$2"
         sha256sum "$model" ;;
     judge)
-        [[ $# -ge 4 ]] || die "usage: tests/experiments/run.sh judge OUT.jsonl TASKS.jsonl KEPT.jsonl [numbers|choices]"
+        [[ $# -ge 5 ]] || die "usage: tests/experiments/run.sh judge OUT.jsonl TASKS.jsonl KEPT.jsonl TOKENS"
         prepare
         start_server
         attend "$py" "$root/tests/experiments/judge.py" ask "$url/v1" "$(basename "$model" .gguf)" "$2" --tasks "$3" --bank "$4" \
             --at-once "${SLOTS:-2}"
-        attend "$py" "$root/tests/experiments/judge.py" report "$2" ${5:+--against "$5"}
+        attend "$py" "$root/tests/experiments/judge.py" report "$2" --bank "$4" --prompt "$5"
         sha256sum "$model" ;;
     code)
         # A talk about code that fails its tests grows long, so each run has a limit, the same both ways. A run that fails all the same

@@ -144,13 +144,18 @@ def samples(bank, answers):
     return drawn
 
 
-def worth(votes):
-    """Returns what the majority of these answers is worth: 1, 0, or the right share of a tie."""
+def leaders(votes):
+    """Returns whether each of the answers with the most votes is right."""
     counts = {}
     for text, right in votes:
         if text is not None:
             counts[text, right] = counts.get((text, right), 0) + 1
-    top = [right for (_, right), count in counts.items() if count == max(counts.values())]
+    return [right for (_, right), count in counts.items() if count == max(counts.values())]
+
+
+def worth(votes):
+    """Returns what the majority of these answers is worth: 1, 0, or the right share of a tie."""
+    top = leaders(votes)
     return sum(top) / len(top) if top else 0.0
 
 
@@ -300,18 +305,23 @@ def again(drawn, arm, rows):
             sys.exit(f"votes.py: {arm}, {task}: {mine} is worked out, and the run says {theirs}")
 
 
+def majorities(drawn):
+    """Returns worth and tokens of the majority of every number of samples in words, by task, over orders of the samples."""
+    most = min(len(some["words"]) for some in drawn.values())
+    return {k: shuffled(drawn, lambda some: (worth([sample[:2] for sample in some["words"][:k]]), sum(s[2] for s in some["words"][:k])))
+            for k in range(1, most + 1)}
+
+
 def orders(drawn):
     print(f"{len(drawn)} tasks, 100 orders; accuracy with its interval, tokens of replies a task")
-    most = min(len(some["words"]) for some in drawn.values())
-    curve = {}
-    for k in range(1, most + 1):
-        curve[k] = shuffled(drawn, lambda some: (worth([sample[:2] for sample in some["words"][:k]]), sum(s[2] for s in some["words"][:k])))
-        line(f"{k} words", curve[k], {})
+    curve = majorities(drawn)
+    for k, found in curve.items():
+        line(f"{k} words", found, {})
     stops = [name for name, (methods, *_) in STOPS.items() if all(some[method] for some in drawn.values() for method in methods)]
     for name in stops:
         line(name, shuffled(drawn, lambda some: vote(some, name)), curve)
     print("in the order in which they were drawn:")
-    drawn_curve = {k: majority(drawn, "words", k) for k in range(1, most + 1)}
+    drawn_curve = {k: majority(drawn, "words", k) for k in curve}
     for name in stops:
         line(name, {task: vote(some, name) for task, some in drawn.items()}, drawn_curve)
     for methods in [("words", "words"), ("program", "program"), ("words", "program")]:
