@@ -41,6 +41,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
 pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "packs/":
     "analyst.md",
+    "answerer.md",
     "calculator.md",
     "checker.md",
     "compatibility_reviewer.md",

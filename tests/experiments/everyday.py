@@ -1,8 +1,8 @@
 """Asks everyday questions on a real model server: what people type first, and what comes back.
 
-    everyday.py run BIN OUT.jsonl [--only REGEX] [--deadline SECONDS] [-- FLAGS OF `consensus run`]
-    everyday.py plain URL MODEL OUT.jsonl [--only REGEX]     one plain call of the same model for each question
-    everyday.py report OUT.jsonl... [--answers]              one table for each file, and its answers
+    everyday.py run BIN OUT.jsonl [--only REGEX] [--seed N] [--deadline SECONDS] [-- FLAGS OF `consensus run`]
+    everyday.py plain URL MODEL OUT.jsonl [--only REGEX] [--seed N]     one plain call of the same model for each question
+    everyday.py report OUT.jsonl... [--plain PLAIN.jsonl] [--answers]   one table for each file, with tokens beside those of plain calls
 
 `run` asks each question of tests/experiments/everyday.jsonl with the default roleset, unless FLAGS name one. It adds a line to OUT for each
 question and skips those that are there already, so that a long sweep can be cut and taken up again.
@@ -10,6 +10,7 @@ question and skips those that are there already, so that a long sweep can be cut
 What is counted:
 - answered: the run agreed on a text; for a plain call, the reply is not empty.
 - right: the text matches the pattern of the question, where a right answer is known.
+- shown right: the same, and for a run without agreement the text that it prints as the nearest or the leading one.
 - leaks: the text has six words in a row of the packs, the rules or the names of its run that the question does not have, or a word of
   the protocol (a handle, `envelope`, `canonical_text`, `[SOLVED]`, a peer's text).
 - said back: replies that were refused because they repeat the task, to questions whose right answer is short. Read each in its
@@ -80,6 +81,15 @@ def right(question, text):
     return bool(text and re.search(question["right"], text, re.IGNORECASE | re.DOTALL))
 
 
+def shown(result):
+    """The text that a person reads: the agreed one, else the one nearest to the other drafts, else the one with most votes."""
+    if result["outcome"] == "agreed":
+        return result["text"]
+    vote = result.get("vote") or {}
+    answers = vote.get("answers") or [{"text": None}]
+    return vote["texts"]["nearest"] if "texts" in vote else answers[0]["text"]
+
+
 def said_back(folder, question):
     """Replies to a question with a short answer that were refused because they repeat the task."""
     if not question.get("short"):
@@ -91,7 +101,7 @@ def run(args):
     runs = pathlib.Path(args.out).with_suffix(".runs")
     for question in chosen(args.only, done_in(args.out)):
         began = time.monotonic()
-        command = [args.bin, "run", "--quiet", "--format", "json", "--runs-dir", str(runs), "--seed", "1", "--deadline", f"{args.deadline}s"]
+        command = [args.bin, "run", "--quiet", "--format", "json", "--runs-dir", str(runs), "--seed", str(args.seed), "--deadline", f"{args.deadline}s"]
         finished = subprocess.run(command + ["--prompt", question["prompt"]] + args.flags, capture_output=True, text=True, check=False)
         seconds = round(time.monotonic() - began, 1)
         try:
@@ -103,7 +113,7 @@ def run(args):
         text = result["text"] if result["outcome"] == "agreed" else None
         add(args.out, {
             "id": question["id"], "code": finished.returncode, "outcome": result["outcome"], "how": result.get("how") or result["outcome"], "text": text,
-            "right": right(question, text), "blind": result.get("blind_vote", {}).get("text"),
+            "right": right(question, text), "shown_right": right(question, shown(result)), "blind": result.get("blind_vote", {}).get("text"),
             "leaks": bool(text) and leaks(text, question["prompt"], instructions(folder)), "said_back": said_back(folder, question),
             "calls": usage["calls"], "prompt": usage["prompt"], "completion": usage["completion"], "seconds": seconds, "run": result["run"],
         })
@@ -111,7 +121,7 @@ def run(args):
 
 def plain(args):
     for question in chosen(args.only, done_in(args.out)):
-        body = {"model": args.model, "messages": [{"role": "user", "content": question["prompt"]}], "temperature": 0.7, "seed": 1, "max_tokens": 700}
+        body = {"model": args.model, "messages": [{"role": "user", "content": question["prompt"]}], "temperature": 0.7, "seed": args.seed, "max_tokens": 700}
         request = urllib.request.Request(args.url + "/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"})
         began = time.monotonic()
         with urllib.request.urlopen(request) as reply:
@@ -119,7 +129,7 @@ def plain(args):
         text = reply["choices"][0]["message"]["content"]
         add(args.out, {
             "id": question["id"], "outcome": "agreed" if text.strip() else "no_agreement", "how": "plain", "text": text, "right": right(question, text),
-            "leaks": False, "said_back": 0, "calls": 1, "prompt": reply["usage"]["prompt_tokens"], "completion": reply["usage"]["completion_tokens"],
+            "shown_right": right(question, text), "leaks": False, "said_back": 0, "calls": 1, "prompt": reply["usage"]["prompt_tokens"], "completion": reply["usage"]["completion_tokens"],
             "seconds": round(time.monotonic() - began, 1),
         })
 
@@ -131,10 +141,15 @@ def report(args):
         answered = [row for row in rows if row["outcome"] == "agreed"]
         total = lambda field: sum(row[field] for row in rows)
         middle = lambda field: sorted(row[field] for row in rows)[len(rows) // 2]
-        print(f"\n{path}\n\n| questions | answered | right of known | leaks | said back | calls | median calls | prompt tokens | completion tokens | seconds | median seconds |")
-        print("|---|---|---|---|---|---|---|---|---|---|---|")
-        print(f"| {len(rows)} | {len(answered)} | {sum(row['right'] for row in known)} of {len(known)} | {total('leaks')} | {total('said_back')} | {total('calls')} "
-              f"| {middle('calls')} | {total('prompt')} | {total('completion')} | {round(total('seconds'))} | {middle('seconds')} |")
+        print(f"\n{path}\n\n| questions | answered | right of known | shown right | leaks | said back | calls | median calls | prompt tokens | completion tokens | seconds | median seconds |")
+        print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+        print(f"| {len(rows)} | {len(answered)} | {sum(row['right'] for row in known)} of {len(known)} | {sum(row['shown_right'] for row in known)} "
+              f"| {total('leaks')} | {total('said_back')} | {total('calls')} | {middle('calls')} | {total('prompt')} | {total('completion')} | {round(total('seconds'))} | {middle('seconds')} |")
+        if args.plain:
+            tokens = lambda row: row["prompt"] + row["completion"]
+            of_plain = {row["id"]: tokens(row) for row in map(json.loads, pathlib.Path(args.plain).read_text(encoding="utf-8").splitlines())}
+            shares = sorted(tokens(row) / of_plain[row["id"]] for row in rows)
+            print(f"\n{shares[len(shares) // 2]:.1f} times the tokens of a plain call in the median of the questions")
         if args.answers:
             for row in rows:
                 print(f"- {row['id']} ({row['how']}, {row['calls']} calls, right: {row['right']}): {(row['text'] or '')[:160]!r}")
@@ -149,6 +164,7 @@ def main():
     of_run.add_argument("bin")
     of_run.add_argument("out")
     of_run.add_argument("--only")
+    of_run.add_argument("--seed", type=int, default=1)
     of_run.add_argument("--deadline", type=int, default=900)
     of_run.set_defaults(work=run)
     of_plain = commands.add_parser("plain")
@@ -156,9 +172,11 @@ def main():
     of_plain.add_argument("model")
     of_plain.add_argument("out")
     of_plain.add_argument("--only")
+    of_plain.add_argument("--seed", type=int, default=1)
     of_plain.set_defaults(work=plain)
     of_report = commands.add_parser("report")
     of_report.add_argument("files", nargs="+")
+    of_report.add_argument("--plain")
     of_report.add_argument("--answers", action="store_true")
     of_report.set_defaults(work=report)
     words_of_run = sys.argv[1:]

@@ -43,6 +43,8 @@ pub(crate) struct TextReading {
     pub(super) sentences: Vec<Sentence>,
     /// The contents of the fenced blocks, without the blanks at the ends of their lines.
     pub(super) code: Vec<String>,
+    /// The spans of code inside of lines, each once.
+    pub(super) spans: BTreeSet<String>,
 }
 
 /// A sentence, a heading, or an item of a list.
@@ -89,7 +91,7 @@ struct OpenBlock<'a> {
 impl TextReading {
     /// Takes a text for one block of code, of which every character counts.
     pub(crate) fn of_code(text: &str) -> Self {
-        Self { sentences: Vec::new(), code: vec![text.to_owned()] }
+        Self { code: vec![text.to_owned()], ..Self::default() }
     }
 
     /// Takes prose apart.
@@ -108,6 +110,7 @@ impl TextReading {
                 block = Some(OpenBlock { mark, lines: Vec::new() });
             } else {
                 read_line(&normalise(line), has_lines, &mut reading.sentences);
+                reading.spans.extend(code_spans(line));
             }
         }
         reading.code.extend(block.map(OpenBlock::into_text));
@@ -329,6 +332,13 @@ fn label_bytes(line: &str) -> usize {
 fn is_list_marker(word: &str, rest: &str) -> bool {
     let is_number = word.len() <= MARKER_DIGITS_MAX && word.bytes().all(|byte| byte.is_ascii_digit());
     is_number && rest.starts_with([')', '.']) && !rest[1..].starts_with(|c: char| c.is_alphanumeric())
+}
+
+/// Returns what stands between two backticks, and between the next two, and so on.
+fn code_spans(line: &str) -> impl Iterator<Item = String> {
+    let parts: Vec<&str> = line.split('`').collect();
+    let closed = parts.len().saturating_sub(1);
+    (1..closed).step_by(2).map(move |at| parts[at].trim().to_owned())
 }
 
 /// Returns the marks that begin a fenced block, if a line does.

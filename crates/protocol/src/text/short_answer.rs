@@ -1,8 +1,10 @@
 //! Whether two short answers are the same one, so that they count as one.
 //!
 //! The input is texts of one line. The output is yes or no. Nothing here knows what a word means: two answers are the same if their words
-//! are equal, or if one repeats the question before the words of the other. Any other wording counts as another answer, because a further
-//! sample costs less than two answers that were counted as one.
+//! are equal behind what repeats the question. What one of them repeats must hold all that the other one does. Any other wording counts as
+//! another answer, because a further sample costs less than two answers that were counted as one.
+
+use std::collections::BTreeSet;
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -21,12 +23,15 @@ const ENDING_SIGNS: [char; 6] = ['.', ',', ':', ';', '!', '?'];
 const PAIRED_MARKS: [char; 4] = ['"', '\'', '*', '`'];
 
 /// The words between a repeated question and its answer.
-const COPULAS: [&str; 8] = ["are", "ist", "is", "sind", "war", "waren", "was", "were"];
+const COPULAS: [&str; 14] = [
+    "are", "equals", "ergibt", "has", "hat", "have", "ist", "is", "sind", "war", "waren", "was", "were", "=",
+];
 
 /// The words that may be before such a word without being words of the question.
-const FRAME: [&str; 19] = [
-    "a", "an", "answer", "antwort", "correct", "das", "der", "die", "ergebnis", "es", "final", "finale",
-    "it", "korrekte", "result", "richtige", "that", "the", "this",
+const FRAME: [&str; 26] = [
+    "a", "an", "and", "answer", "antwort", "correct", "das", "der", "die", "ergebnis", "es", "final",
+    "finale", "it", "korrekte", "of", "product", "result", "richtige", "sum", "that", "the", "there", "this",
+    "und", "von",
 ];
 
 /// A short answer as its words.
@@ -45,12 +50,45 @@ impl ShortAnswer {
         if words.is_empty() { None } else { Some(Self { words }) }
     }
 
-    /// Returns true if two answers to a prompt have the same words, but for a beginning of one of them that repeats the prompt:
-    /// `Canberra.` and `The capital of Australia is Canberra.`
+    /// Returns true if two answers to a prompt have the same words, but for what they repeat of the prompt: `Canberra.` and `The capital of
+    /// Australia is Canberra.`
     pub(crate) fn is_same_as(&self, other: &Self, prompt: &str) -> bool {
-        let (short, long) = if self.words.len() <= other.words.len() { (self, other) } else { (other, self) };
-        long.words.strip_suffix(&short.words[..]).is_some_and(|beginning| repeats(beginning, prompt))
+        let asked = split_words(prompt);
+        let (one, other) = (SplitWords::new(&self.words, &asked), SplitWords::new(&other.words, &asked));
+        let are_nested = one.repeated.is_subset(&other.repeated) || other.repeated.is_subset(&one.repeated);
+        one.answer == other.answer && are_nested
     }
+}
+
+/// The words of a short answer, split behind what repeats the question.
+#[derive(Debug)]
+struct SplitWords<'a> {
+    /// The words of the question before the answer.
+    repeated: BTreeSet<&'a str>,
+    answer: Vec<&'a str>,
+}
+
+impl<'a> SplitWords<'a> {
+    fn new(words: &'a [String], asked: &[String]) -> Self {
+        let words = put_place_first(words);
+        let ends = (1..words.len()).rev();
+        let end = ends.into_iter().find(|end| repeats(&words[..*end], asked)).unwrap_or(0);
+        let (beginning, answer) = words.split_at(end);
+        let repeated = beginning.iter().filter(|word| !is_frame(word)).copied().collect();
+        Self { repeated, answer: answer.to_vec() }
+    }
+}
+
+/// Returns `there are 366 days in a leap year` as `a leap year has 366 days`, and any other words as they are.
+fn put_place_first(words: &[String]) -> Vec<&str> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let ["there", "is" | "are", rest @ ..] = &words[..]
+        && let Some(at) = rest.iter().position(|word| *word == "in")
+        && let (things, [_, place @ ..]) = rest.split_at(at)
+    {
+        return [place, &["has"], things].concat();
+    }
+    words
 }
 
 /// Returns true for one line of at most 200 characters and 12 words, without the white space around it. A longer sentence can be said in
@@ -62,18 +100,15 @@ pub fn is_short(text: &str) -> bool {
         && text.split_whitespace().nth(SHORT_WORDS_MAX).is_none()
 }
 
-/// Returns true for no words, and for words of the prompt or the frame that deny nothing and lead to an answer.
-fn repeats(beginning: &[String], prompt: &str) -> bool {
-    let Some((last, words)) = beginning.split_last() else { return true };
-    if !COPULAS.contains(&last.as_str()) || words.iter().any(|word| is_negation(word)) {
-        return false;
-    }
-    let mut further = words.iter().filter(|word| !FRAME.contains(&word.as_str())).peekable();
-    if further.peek().is_none() {
-        return true;
-    }
-    let asked = split_words(prompt);
-    further.all(|word| asked.contains(word))
+/// Returns true for words of the question or the frame that deny nothing and lead to an answer.
+fn repeats(beginning: &[&str], asked: &[String]) -> bool {
+    let leads = beginning.last().is_some_and(|last| COPULAS.contains(last));
+    let is_repeated = |word: &&str| is_frame(word) || asked.iter().any(|asked| asked == word);
+    leads && beginning.iter().all(|word| !is_negation(word) && is_repeated(word))
+}
+
+fn is_frame(word: &str) -> bool {
+    FRAME.contains(&word) || COPULAS.contains(&word)
 }
 
 /// Returns the words of a text in small letters, without the signs around them that say nothing.
@@ -154,6 +189,13 @@ mod tests {
             ("It isn't safe.", "it isn\u{2019}t safe", ""),
             ("not safe", "It is not safe.", ""),
             ("È sicuro.", "E\u{300} sicuro", ""),
+            ("17 + 25 equals 42.", "The sum of 17 and 25 is 42.", "What is 17 + 25?"),
+            (
+                "A leap year has 366 days.",
+                "There are 366 days in a leap year.",
+                "How many days are in a leap year?",
+            ),
+            ("8 legs", "There are 8 legs.", "How many legs has a spider?"),
         ] {
             assert!(give_same_answer(one, other, prompt), "{one} {other}");
             assert!(give_same_answer(other, one, prompt), "{other} {one}");
@@ -170,6 +212,14 @@ mod tests {
             ("Lyon.", "Paris and Lyon.", "Is it Paris and Lyon?"),
             ("Alice is taller than Bob.", "Bob is taller than Alice.", "Is Alice taller than Bob?"),
             ("Alice is taller.", "Bob is taller.", "Is Alice or Bob taller?"),
+            ("Alice is 5.", "Bob is 5.", "How old are Alice and Bob?"),
+            ("The minimum is 5.", "The maximum is 5.", "Is the minimum or the maximum 5?"),
+            (
+                "There are 2 cats in the box.",
+                "There are 2 boxes in the cat.",
+                "How many cats are in the box?",
+            ),
+            ("There is no cat in the box.", "The box has a cat.", "Is there a cat in the box?"),
             ("2-1", "1-2", ""),
             ("C++", "C#", ""),
             ("C", "C#", ""),

@@ -39,7 +39,7 @@ pub enum DifferenceKind {
     Name,
     /// One text denies what the other one says.
     Negation,
-    /// The texts have different blocks of code.
+    /// The texts have different blocks of code, or no span of code in common.
     Code,
 }
 
@@ -96,6 +96,10 @@ pub(crate) fn differences(one: &SortedText<'_>, other: &SortedText<'_>) -> Vec<T
     }
     push_whole(one, other, &mut found);
     push_code(&one.reading.code, &other.reading.code, &mut found);
+    if one.reading.spans.is_disjoint(&other.reading.spans) {
+        let spans = [one, other].map(|text| list(text.reading.spans.iter().map(|span| excerpt(span))));
+        push(DifferenceKind::Code, spans, &mut found);
+    }
     found
 }
 
@@ -364,6 +368,9 @@ mod tests {
         assert_eq!(found(&one, &block("git add x  \n")), [] as [&str; 0]);
         assert_eq!(found(&one, "Run this: git add y"), [] as [&str; 0]);
         assert_eq!(found(&one, &format!("{one}\n{other}")), [] as [&str; 0]);
+        let spans = ["Use `git stash`, as `git` says.", "Use `git reset`, or `git`."];
+        assert_eq!(found(spans[0], "Use `git reset`."), ["Code: git, git stash | git reset"]);
+        assert_eq!(found(spans[0], spans[1]), [] as [&str; 0]);
         // A block without an end ends with the text, and a longer mark holds shorter ones.
         assert_eq!(found("````\n```\na\n```\n````", "~~~\n```\na\n```"), [] as [&str; 0]);
     }
