@@ -57,7 +57,7 @@ pub(super) type ReadSettings = fn(&[(String, String)]) -> Result<ArmSettings, St
 pub struct ArmSettings {
     pub params: ParamChanges,
     /// Whether rules that tasks say in plain words are ignored.
-    pub no_spoken_rules: bool,
+    pub no_demands: bool,
     pub calibration: Option<CalibrationRequest>,
     /// The tokens that the votes of all tasks share, if they share a budget.
     pub budget_tokens: Option<u64>,
@@ -87,8 +87,8 @@ impl EvalRequest {
         replies: ReplySource,
     ) -> Result<BatchRequest, EvalError> {
         let read = (self.read_settings)(settings).map_err(EvalError::Usage)?;
-        let ArmSettings { params, no_spoken_rules, calibration, budget_tokens, access } = read;
-        let mut settings = RolesetSettings { params, no_spoken_rules, calibration, ..self.settings.clone() };
+        let ArmSettings { params, no_demands, calibration, budget_tokens, access } = read;
+        let mut settings = RolesetSettings { params, no_demands, calibration, ..self.settings.clone() };
         settings.servers.model = if model.is_empty() { None } else { Some(model.to_owned()) };
         let mut limits = Limits { deadline_ms: None, ..self.settings.limits };
         let mut draws = None;

@@ -42,7 +42,7 @@ pub use finish::{AnswerFile, FinishedRun, drive, note_in_session, restore};
 pub use folders::{
     find_resumable, find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder,
 };
-pub use parameters::{FlagOverride, ParamChanges, add_spoken_rules, require_flag};
+pub use parameters::{FlagOverride, ParamChanges, add_demands, require_flag};
 pub use pilots::{BY_PILOT, modes_of_pilot, named_models, plan_modes};
 pub use prepare::{RunDraft, draft, introduce};
 pub use redaction::redaction_policy;

@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::task::read;
 use crate::config::{CHECK_TIMEOUT_MS, ConfigError, PathSetting, Roleset, check_meaning, set};
 use protocol::council::Weights;
-use protocol::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
+use protocol::text::{CanonicalKind, CanonicalRule, Constraint, Demand, demands};
 use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams, TalkForm};
 
 /// A parameter of the protocol, and the flag that gave it.
@@ -103,20 +103,20 @@ impl ParamChanges {
 
 /// Adds the rules that a task says in plain words to the parameters of its run, and returns them. A rule that a flag or a roleset gives is
 /// never changed.
-pub fn add_spoken_rules(task: &str, params: &mut Params, canonical: &CanonicalRule) -> Vec<SpokenRule> {
+pub fn add_demands(task: &str, params: &mut Params, canonical: &CanonicalRule) -> Vec<Demand> {
     let by_line = matches!(canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
     if canonical.kind != CanonicalKind::Text && !by_line {
         return Vec::new();
     }
     let Some(constraints) = params.constraints_mut() else { return Vec::new() };
-    let mut found = spoken_rules(task);
-    found.retain(|spoken| {
-        let kind = std::mem::discriminant(&spoken.rule);
+    let mut found = demands(task);
+    found.retain(|demand| {
+        let kind = std::mem::discriminant(&demand.rule);
         // Lines cannot be counted if line breaks do not matter.
-        let is_countable = by_line || !matches!(spoken.rule, Constraint::Lines(_));
+        let is_countable = by_line || !matches!(demand.rule, Constraint::Lines(_));
         is_countable && !constraints.iter().any(|given| std::mem::discriminant(given) == kind)
     });
-    constraints.extend(found.iter().map(|spoken| spoken.rule.clone()));
+    constraints.extend(found.iter().map(|demand| demand.rule.clone()));
     found
 }
 

@@ -9,7 +9,7 @@ use super::calibrations::CalibrationRequest;
 use super::check::{require_no_task_word, require_trusted, sandbox_for};
 use super::chunking;
 use super::error::RunError;
-use super::parameters::{add_spoken_rules, require_flag};
+use super::parameters::{add_demands, require_flag};
 use super::pilots::{BY_PILOT, modes_of_pilot, plan_modes};
 use super::redaction::{redaction_policy, redacts};
 use super::reporter::Reporter;
@@ -25,7 +25,7 @@ use crate::config::{Chosen, FileConfig, Roleset};
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
 use protocol::core::Endpoint;
-use protocol::text::{CanonicalKind, SpokenRule, counted, escape};
+use protocol::text::{CanonicalKind, Demand, counted, escape};
 use protocol::{Override, Params, ProtocolParams, RunSetup, Task};
 
 /// A run whose request was read and checked, before any server is asked.
@@ -42,7 +42,7 @@ pub struct RunDraft {
     /// A message that the roleset replaces a built-in one, if it does.
     shadows: Option<String>,
     /// The rules that the task says in plain words.
-    spoken: Vec<SpokenRule>,
+    demands: Vec<Demand>,
     session: Option<Session>,
     script: Option<String>,
 }
@@ -69,15 +69,15 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
         require_flag(&resolved.roleset, "--map-reduce", Params::reads_pieces)?;
     }
     let task = read_task(request, &resolved.roleset, session.as_ref())?;
-    let mut spoken = Vec::new();
-    if !settings.no_spoken_rules {
+    let mut demands = Vec::new();
+    if !settings.no_demands {
         let roleset = &mut resolved.roleset;
-        spoken = add_spoken_rules(&task.prompt, &mut roleset.params, &roleset.canonical);
+        demands = add_demands(&task.prompt, &mut roleset.params, &roleset.canonical);
     }
     require_no_task_word(&resolved.roleset)?;
     let builder = RunBuilder::new(resolved.setup(task, request.seed))?;
     let roleset = resolved.roleset;
-    Ok(RunDraft { builder, roleset, check_is_trusted, why: choice.why, shadows, spoken, session, script })
+    Ok(RunDraft { builder, roleset, check_is_trusted, why: choice.why, shadows, demands, session, script })
 }
 
 /// Reads the task, and adds the document of its session.
@@ -136,11 +136,11 @@ impl RunDraft {
         dir: &Path,
         reporter: &dyn Reporter,
     ) -> Result<PreparedRun, RunError> {
-        let Self { mut builder, roleset, check_is_trusted, shadows, spoken, session, script, .. } = self;
+        let Self { mut builder, roleset, check_is_trusted, shadows, demands, session, script, .. } = self;
         let settings = &request.settings;
         check_is_trusted?;
         let sandbox = sandbox_for(builder.setup(), &request.confinement).await?;
-        introduce_task(builder.setup(), shadows.as_deref(), &spoken, reporter);
+        introduce_task(builder.setup(), shadows.as_deref(), &demands, reporter);
         if let Some(policy) = redaction_policy(&settings.redaction, &roleset)? {
             let redaction = Redaction::new(dir.join(REDACTIONS_FILE), policy);
             let originals = session.as_ref().map(Session::originals).unwrap_or_default();
@@ -196,7 +196,7 @@ fn find_better_form(setup: &RunSetup) -> Option<&'static str> {
 }
 
 /// Reports what the task and its roleset bring to the run without a flag.
-fn introduce_task(setup: &RunSetup, shadows: Option<&str>, spoken: &[SpokenRule], reporter: &dyn Reporter) {
+fn introduce_task(setup: &RunSetup, shadows: Option<&str>, demands: &[Demand], reporter: &dyn Reporter) {
     if let Some(shadows) = shadows {
         reporter.status(shadows);
     }
@@ -204,7 +204,7 @@ fn introduce_task(setup: &RunSetup, shadows: Option<&str>, spoken: &[SpokenRule]
         let bytes = counted(document.text.len(), "byte");
         reporter.status(&format!("stdin is a document of the task, with {bytes}"));
     }
-    for SpokenRule { words, .. } in spoken {
+    for Demand { words, .. } in demands {
         reporter.status(&escape::terminal(&format!(
             "the answer is checked for “{words}”, as the task says; --no-inferred-constraints turns that off"
         )));

@@ -49,7 +49,7 @@ pub struct RolesetSettings {
     /// The parameters that replace those of the roleset.
     pub params: ParamChanges,
     /// Whether to ignore rules that a task says in plain words.
-    pub no_spoken_rules: bool,
+    pub no_demands: bool,
     /// The members of a panel.
     pub seats: SeatRequest,
     /// The calibration that gives answers a confidence, if there is one.

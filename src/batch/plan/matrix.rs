@@ -14,7 +14,7 @@ use super::bank::{DrawnSamples, digest_of};
 use crate::batch::tasks::{DocumentLine, Grader, RunText, TaskLine};
 use crate::engine::{PreparedRun, Redaction, RedactionPolicy, RunBuilder, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits, RunSpec};
-use crate::run::{ReadCalibration, RunError, add_spoken_rules};
+use crate::run::{ReadCalibration, RunError, add_demands};
 use crypto::Digest;
 use protocol::core::{BasisPoints, Endpoint};
 use protocol::text::{
@@ -38,7 +38,7 @@ pub struct Variant {
     /// The endpoint of each agent's model, the arbiter's last.
     pub endpoints: Vec<Endpoint>,
     /// Whether rules that a task says in plain words become rules of its run.
-    pub has_spoken_rules: bool,
+    pub has_demands: bool,
     /// The text to look for and replace with tokens, because it must not leave the machine.
     pub sought: Option<RedactionPolicy>,
     /// The calibration that gives its answers a confidence, if there is one.
@@ -72,7 +72,7 @@ impl Variant {
             setup,
             sha256,
             endpoints,
-            has_spoken_rules: true,
+            has_demands: true,
             sought: None,
             calibration: None,
             min_confidence: None,
@@ -82,9 +82,9 @@ impl Variant {
     }
 
     /// Returns the same variant without rules that tasks say in plain words.
-    pub fn without_spoken_rules(self) -> Self {
-        let sha256 = digest_of(&json!([self.sha256, "without spoken rules"]));
-        Self { sha256, has_spoken_rules: false, ..self }
+    pub fn without_demands(self) -> Self {
+        let sha256 = digest_of(&json!([self.sha256, "without demands"]));
+        Self { sha256, has_demands: false, ..self }
     }
 
     /// Returns the same variant with a calibration, which may withhold answers.
@@ -281,8 +281,8 @@ impl Cell<'_> {
         self.require_possible_answer()?;
         self.require_id()?;
         let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.variant.setup.clone() };
-        if self.variant.has_spoken_rules {
-            add_spoken_rules(&self.task.prompt, &mut setup.params, &setup.canonical);
+        if self.variant.has_demands {
+            add_demands(&self.task.prompt, &mut setup.params, &setup.canonical);
         }
         if let Some(drawn) = &self.variant.drawn {
             drawn.require_of(&setup, &self.variant.endpoints)?;

@@ -147,8 +147,8 @@ impl VariantRequest {
         calibration: Option<&Arc<ReadCalibration>>,
     ) -> Variant {
         let mut variant = Variant::new(model.unwrap_or_default(), setup, endpoints).in_arm(arm);
-        if self.settings.no_spoken_rules {
-            variant = variant.without_spoken_rules();
+        if self.settings.no_demands {
+            variant = variant.without_demands();
         }
         if let Some(calibration) = calibration {
             variant = variant.with_calibration(Arc::clone(calibration));
@@ -370,7 +370,7 @@ fn digest_settings(variant: &Variant, found: &NamedRoleset, resolved: &NamedRole
         RolesetSource::Embedded(name) => json!([name, differences(&found.roleset, &resolved.roleset)]),
         RolesetSource::File(_) => json!([resolved.roleset, packs]),
     };
-    let chosen = if variant.has_spoken_rules { chosen } else { json!([chosen, "without spoken rules"]) };
+    let chosen = if variant.has_demands { chosen } else { json!([chosen, "without demands"]) };
     let chosen = match &variant.calibration {
         Some(calibration) => json!([chosen, calibration.rule_sha256()]),
         None => chosen,

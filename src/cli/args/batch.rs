@@ -216,7 +216,7 @@ impl BatchArgs {
                 mock: self.scripted.choice(),
                 redaction: self.redaction.request(),
                 params: self.params.changes(),
-                no_spoken_rules: self.params.no_inferred_constraints,
+                no_demands: self.params.no_inferred_constraints,
                 seats: self.seats.request(),
                 calibration: self.calibration.request(),
                 limits: self.limits.limits(),

@@ -199,7 +199,7 @@ fn read_settings(settings: &[(String, String)]) -> Result<ArmSettings, String> {
     let ArmFlags { params, calibration, budget } = parse_settings(settings)?;
     Ok(ArmSettings {
         params: params.changes(),
-        no_spoken_rules: params.no_inferred_constraints,
+        no_demands: params.no_inferred_constraints,
         calibration: calibration.request(),
         budget_tokens: budget,
         access: params.sandbox.access(),

@@ -61,8 +61,10 @@ impl Answer {
         }
         let canonical = canonicalizer.canonicalize(text)?;
         prompt_echo.check(canonicalizer.kind(), &canonical.text)?;
-        rules.iter().try_for_each(|rule| rule.check(&canonical.text)).map_err(Violation::Constraint)?;
-        let answer = Self { shown: text.trim().to_owned(), canonical };
+        let shown = text.trim();
+        let check = |rule: &Constraint| rule.check(if rule.is_of_layout() { shown } else { &canonical.text });
+        rules.iter().try_for_each(check).map_err(Violation::Constraint)?;
+        let answer = Self { shown: shown.to_owned(), canonical };
         executions.check(&answer.in_full(rules))?;
         Ok(answer)
     }

@@ -11,13 +11,14 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::answer_schema::AnswerSchema;
 use super::evidence::{Answers, Quotes, SplitAnswer};
+use super::measure::{self, LetterCase, TextLanguage};
 use super::{escape, shape};
 
 /// One rule about the final text.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Constraint {
-    /// The number of sentences (boundaries of Unicode UAX #29; a sentence counts if it has a letter or digit).
+    /// The number of sentences (boundaries of Unicode UAX #29, without the points of shortened words).
     Sentences(Bounds),
     /// The number of words (UAX #29).
     Words(Bounds),
@@ -25,6 +26,35 @@ pub enum Constraint {
     Characters(Bounds),
     /// The number of lines that are not blank.
     Lines(Bounds),
+    /// The number of paragraphs: what blank lines separate, or lines such as `***` where there are any.
+    Paragraphs(Bounds),
+    /// The number of lines that begin with `*`, `-`, `+` or `•` and a blank.
+    Bullets(Bounds),
+    /// How often these words must be in the text, as words of their own. The case does not count.
+    Mentions {
+        /// The words.
+        text: String,
+        /// The least number allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min: Option<usize>,
+        /// The greatest number allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<usize>,
+    },
+    /// All letters of the text must be small, or capital.
+    Letters {
+        /// The case of the letters.
+        case: LetterCase,
+    },
+    /// The whole text must be in quotation marks.
+    Quoted,
+    /// The text must be JSON. A block may mark it as code.
+    Json,
+    /// The text must not be in another language beyond doubt.
+    Language {
+        /// The language, by its code of ISO 639-3.
+        code: TextLanguage,
+    },
     /// The text must contain this string, letter for letter.
     Contains {
         /// The string that must occur.
@@ -95,6 +125,13 @@ impl Constraint {
             | Self::Words(_)
             | Self::Characters(_)
             | Self::Lines(_)
+            | Self::Paragraphs(_)
+            | Self::Bullets(_)
+            | Self::Mentions { .. }
+            | Self::Letters { .. }
+            | Self::Quoted
+            | Self::Json
+            | Self::Language { .. }
             | Self::Contains { .. }
             | Self::Excludes { .. }
             | Self::StartsWith { .. }
@@ -117,7 +154,8 @@ impl Constraint {
     /// Returns the texts that a user wrote into this rule.
     pub fn texts(&mut self) -> Vec<&mut String> {
         match self {
-            Self::Contains { text }
+            Self::Mentions { text, .. }
+            | Self::Contains { text }
             | Self::Excludes { text }
             | Self::StartsWith { text }
             | Self::EndsWith { text } => vec![text],
@@ -126,6 +164,12 @@ impl Constraint {
             | Self::Words(_)
             | Self::Characters(_)
             | Self::Lines(_)
+            | Self::Paragraphs(_)
+            | Self::Bullets(_)
+            | Self::Letters { .. }
+            | Self::Quoted
+            | Self::Json
+            | Self::Language { .. }
             | Self::Integer
             | Self::Schema { .. }
             | Self::Quotes(_)
@@ -133,7 +177,7 @@ impl Constraint {
         }
     }
 
-    /// Parses the short form of the command line: `sentences=3`, `words=..40`, `words=10..40`, `contains=TEXT`,
+    /// Parses the short form of the command line: `sentences=3`, `words=..40`, `words=10..40`, `mentions=WORD:2..`, `contains=TEXT`,
     /// `integer`, `keys=a,b`.
     ///
     /// # Errors
@@ -146,6 +190,15 @@ impl Constraint {
             "words" => Self::Words(require_bounds(kind, value)?),
             "characters" => Self::Characters(require_bounds(kind, value)?),
             "lines" => Self::Lines(require_bounds(kind, value)?),
+            "paragraphs" => Self::Paragraphs(require_bounds(kind, value)?),
+            "bullets" => Self::Bullets(require_bounds(kind, value)?),
+            "mentions" => parse_mentions(&require_text(kind, value)?),
+            "letters" if value == "lower" => Self::Letters { case: LetterCase::Lower },
+            "letters" if value == "upper" => Self::Letters { case: LetterCase::Upper },
+            "letters" => return Err(describe_need(kind, "`lower` or `upper`")),
+            "language" => Self::Language { code: value.to_owned().try_into()? },
+            "quoted" if value.is_empty() => Self::Quoted,
+            "json" if value.is_empty() => Self::Json,
             "contains" => Self::Contains { text: require_text(kind, value)? },
             "excludes" => Self::Excludes { text: require_text(kind, value)? },
             "starts_with" => Self::StartsWith { text: require_text(kind, value)? },
@@ -162,26 +215,47 @@ impl Constraint {
             "integer" if value.is_empty() => Self::Integer,
             _ => {
                 return Err(format!(
-                    "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, schema=JSON, integer",
+                    "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, paragraphs=N, bullets=N, mentions=WORD:MIN..MAX, letters=lower|upper, quoted, json, language=CODE, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, schema=JSON, integer",
                     escape::excerpt(text)
                 ));
             }
         })
     }
 
-    /// Checks `text`, the canonical form of a final text.
+    /// Returns true for a rule about the lines of a text as its author has laid it out, which its canonical form may have lost.
+    pub(crate) fn is_of_layout(&self) -> bool {
+        matches!(self, Self::Paragraphs(_) | Self::Bullets(_) | Self::Json)
+    }
+
+    /// Checks `text`: the text as its author has laid it out for [a rule about its layout](Self::is_of_layout), else its canonical form.
     ///
     /// # Errors
     ///
     /// A sentence that states the rule and the value that was found.
     pub fn check(&self, text: &str) -> Result<(), String> {
         match self {
-            Self::Sentences(bounds) => bounds.check(self, text.unicode_sentences().count()),
+            Self::Sentences(bounds) => bounds.check(self, measure::count_sentences(text)),
             Self::Words(bounds) => bounds.check(self, text.unicode_words().count()),
             Self::Characters(bounds) => bounds.check(self, text.chars().count()),
             Self::Lines(bounds) => {
                 bounds.check(self, text.lines().filter(|line| !line.trim().is_empty()).count())
             }
+            Self::Paragraphs(bounds) => bounds.check(self, measure::count_paragraphs(text)),
+            Self::Bullets(bounds) => bounds.check(self, measure::count_bullets(text)),
+            Self::Mentions { text: words, min, max } => {
+                let bounds = Bounds { min: *min, max: *max };
+                bounds.check(self, measure::count_mentions(text, words))
+            }
+            Self::Letters { case } => self.holds_if(case.holds(text)),
+            Self::Quoted => self.holds_if(measure::is_quoted(text)),
+            Self::Json => match measure::json_fault(text) {
+                Some(why) => Err(format!("{self}: {why}")),
+                None => Ok(()),
+            },
+            Self::Language { code } => match code.other_in(text) {
+                Some(other) => Err(format!("{self}, and it seems to be {other}")),
+                None => Ok(()),
+            },
             Self::Contains { text: part } => self.holds_if(text.contains(part)),
             Self::Excludes { text: part } => self.holds_if(!text.contains(part)),
             Self::StartsWith { text: part } => self.holds_if(text.starts_with(part)),
@@ -205,12 +279,21 @@ impl Constraint {
 
     /// Returns true if no text can satisfy this rule.
     pub fn is_impossible(&self) -> bool {
-        let (Self::Sentences(bounds) | Self::Words(bounds) | Self::Characters(bounds) | Self::Lines(bounds)) =
-            self
-        else {
-            return false;
-        };
-        bounds.min.zip(bounds.max).is_some_and(|(min, max)| min > max)
+        self.bounds().is_some_and(|bounds| bounds.min.zip(bounds.max).is_some_and(|(min, max)| min > max))
+    }
+
+    /// Returns the bounds of a rule that counts something.
+    pub(crate) fn bounds(&self) -> Option<Bounds> {
+        match self {
+            Self::Sentences(bounds)
+            | Self::Words(bounds)
+            | Self::Characters(bounds)
+            | Self::Lines(bounds)
+            | Self::Paragraphs(bounds)
+            | Self::Bullets(bounds) => Some(*bounds),
+            Self::Mentions { min, max, .. } => Some(Bounds { min: *min, max: *max }),
+            _ => None,
+        }
     }
 
     fn holds_if(&self, holds: bool) -> Result<(), String> {
@@ -236,6 +319,18 @@ impl fmt::Display for Constraint {
             Self::Words(bounds) => write!(f, "{bounds} words"),
             Self::Characters(bounds) => write!(f, "{bounds} characters"),
             Self::Lines(bounds) => write!(f, "{bounds} lines"),
+            Self::Paragraphs(bounds) => write!(f, "{bounds} paragraphs"),
+            Self::Bullets(bounds) => write!(f, "{bounds} bullet points"),
+            Self::Mentions { text, max: Some(0), .. } => write!(f, "it must not mention {text:?}"),
+            Self::Mentions { text, min: Some(1), max: None } => write!(f, "it must mention {text:?}"),
+            Self::Mentions { text, min, max } => {
+                write!(f, "it must mention {text:?} {} times", Bounds { min: *min, max: *max })
+            }
+            Self::Letters { case: LetterCase::Lower } => f.write_str("it must have small letters only"),
+            Self::Letters { case: LetterCase::Upper } => f.write_str("it must have capital letters only"),
+            Self::Quoted => f.write_str("the whole of it must be in quotation marks"),
+            Self::Json => f.write_str("it must be JSON"),
+            Self::Language { code } => write!(f, "it must be {code}"),
             Self::Contains { text } => write!(f, "it must contain {text:?}"),
             Self::Excludes { text } => write!(f, "it must not contain {text:?}"),
             Self::StartsWith { text } => write!(f, "it must start with {text:?}"),
@@ -283,13 +378,22 @@ fn require_bounds(kind: &str, value: &str) -> Result<Bounds, String> {
     Bounds::parse(value).ok_or_else(|| describe_need(kind, "a number or a range"))
 }
 
+/// Reads `WORD`, or `WORD:2..4`.
+fn parse_mentions(value: &str) -> Constraint {
+    let counted = value.rsplit_once(':').and_then(|(text, bounds)| Some((text, Bounds::parse(bounds)?)));
+    let (text, bounds) = counted.unwrap_or((value, Bounds { min: Some(1), max: None }));
+    Constraint::Mentions { text: text.to_owned(), min: bounds.min, max: bounds.max }
+}
+
 fn require_text(kind: &str, value: &str) -> Result<String, String> {
     if value.is_empty() { Err(describe_need(kind, "a text")) } else { Ok(value.to_owned()) }
 }
 
 fn describe_need(kind: &str, what: &str) -> String {
     let value = match kind {
-        "sentences" | "lines" => "3",
+        "sentences" | "lines" | "paragraphs" | "bullets" => "3",
+        "mentions" => "peace:2..",
+        "letters" => "lower",
         "words" | "characters" => "10..40",
         "keys" => "name,year",
         "schema" => r#"{"type":"object"}"#,
