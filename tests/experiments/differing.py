@@ -10,9 +10,9 @@ and a council with `talk: differing` have prompts of their own, so their replies
 
 The same command continues what was interrupted, and calls no model for what is there.
 
-A run without an answer counts as wrong; a vote answers with its leader. The difference of a way and the majority at its tokens, its
-standard error and its interval are those of `consensus eval`. Over all sets, the mean weighs each set by its tasks. Its interval takes the
-sets as independent, and the mean as normal.
+Every way answers with its leader where its samples do not settle, as a majority does. A run without any answer counts as wrong. The
+difference of a way and the majority at its tokens, its standard error and its interval are those of `consensus eval`. Over all sets, the
+mean weighs each set by its tasks. Its interval takes the sets as independent, and the mean as normal.
 """
 
 import argparse
@@ -30,7 +30,8 @@ WAYS = ["vote", "pair", "panel", "council"]
 
 
 def arms(name):
-    return ["vote", f"pair:{PAIRS[name]},talk=differing", "panel:panel_agree", "council:council_agree"]
+    leader = "on_disagreement=leader"
+    return ["vote", f"pair:{PAIRS[name]},talk=differing,{leader}", f"panel:panel_agree,{leader}", f"council:council_agree,{leader}"]
 
 
 def run(given):

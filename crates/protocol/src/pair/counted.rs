@@ -26,7 +26,7 @@ use crate::contract::{
     Thinking, Unexpected, WorstCase, tokens,
 };
 use crate::sampling::{
-    ComparedTexts, CountDecision, CountProgress, CountRule, Counting, LongTexts, SampleForm,
+    AnswerExtent, ComparedTexts, CountDecision, CountProgress, CountRule, Counting, LongTexts, SampleForm,
     VoterIntroduction,
 };
 use crate::text::is_short;
@@ -68,9 +68,11 @@ fn rule(setup: &Setup<PairParams>) -> CountRule {
     }
 }
 
-/// Both agents answer by their own packs.
+/// Both agents answer by their own packs. A text that may be long is the whole reply.
 fn form(setup: &Setup<PairParams>) -> SampleForm {
-    SampleForm::for_kind(setup.canonical.kind, VoterIntroduction::Pack)
+    let is_whole = setup.canonical.kind.may_be_long();
+    let answer = if is_whole { AnswerExtent::Whole } else { AnswerExtent::Line };
+    SampleForm { introduction: VoterIntroduction::Pack, answer }
 }
 
 /// Returns the most that the answers and the declarations of a run can cost.

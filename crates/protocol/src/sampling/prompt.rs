@@ -21,14 +21,6 @@ pub(crate) struct SampleForm {
     pub(crate) answer: AnswerExtent,
 }
 
-impl SampleForm {
-    /// Returns the form for answers of this kind. A text that may be long is the whole reply.
-    pub(crate) fn for_kind(kind: CanonicalKind, introduction: VoterIntroduction) -> Self {
-        let answer = if kind.may_be_long() { AnswerExtent::Whole } else { AnswerExtent::Line };
-        Self { introduction, answer }
-    }
-}
-
 /// The part of a reply in words that is the answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -292,7 +292,19 @@ impl Constraint {
             | Self::Paragraphs(bounds)
             | Self::Bullets(bounds) => Some(*bounds),
             Self::Mentions { min, max, .. } => Some(Bounds { min: *min, max: *max }),
-            _ => None,
+            Self::Letters { .. }
+            | Self::Quoted
+            | Self::Json
+            | Self::Language { .. }
+            | Self::Contains { .. }
+            | Self::Excludes { .. }
+            | Self::StartsWith { .. }
+            | Self::EndsWith { .. }
+            | Self::Integer
+            | Self::Keys { .. }
+            | Self::Schema { .. }
+            | Self::Quotes(_)
+            | Self::Answers(_) => None,
         }
     }
 

@@ -49,7 +49,7 @@ fn sentence(room: usize) -> Option<String> {
 /// Returns the pattern of a text with a stated number of sentences.
 ///
 /// The pattern forbids full stops inside a sentence, so it admits less than the rule does. Every ASCII text that it
-/// admits obeys the rule. After a full stop a sentence begins only with a capital, because a digit or a small letter
+/// admits obeys the rule, unless one of its sentences ends in a shortened word or an initial. After a full stop a sentence begins only with a capital, because a digit or a small letter
 /// continues the sentence before (UAX #29, SB8). In other scripts every letter may begin a sentence, and the full check
 /// decides.
 pub(super) fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
@@ -95,7 +95,7 @@ mod tests {
     proptest! {
         #[test]
         fn forced_count_equals_counted_sentences(
-            parts in prop::collection::vec("[A-Z][ a-zA-Z0-9,;:()'-]{2,30}[.!?]", 1..6),
+            parts in prop::collection::vec("[A-Z][ a-zA-Z0-9,;:()'-]{2,28}zz[.!?]", 1..6),
         ) {
             let rule = Constraint::parse(&format!("sentences={}", parts.len())).unwrap();
             let text = parts.join(" ");
