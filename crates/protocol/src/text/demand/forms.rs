@@ -129,8 +129,7 @@ fn json_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
 /// `Give the result in JSON format.`
 fn json(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let is_format = piece.before(at) == Some(Sense::In) && piece.items[at].text.contains(' ');
-    let head = piece.items[piece.head].sense;
-    let is_reply = piece.voice == Voice::Order && (head.is_reply() || head == Sense::ReplyVerb);
+    let is_reply = piece.orders_an_answer();
     let is_near = at <= piece.head + 4;
     let is_demand = is_near
         && !piece.orders_more(at + 1)
@@ -224,10 +223,7 @@ fn is_asked(piece: &TaskPiece, start: usize, is_in: bool) -> bool {
         && (is_in
             || only == piece.head
             || matches!(piece.before(only), Some(Sense::Use | Sense::Using | Sense::In)));
-    let head = piece.items[piece.head].sense;
-    let is_reply = piece.voice == Voice::Order
-        && start == piece.head + 1
-        && (head.is_reply() || head == Sense::ReplyVerb);
+    let is_reply = piece.orders_an_answer() && start == piece.head + 1;
     let is_stated = piece.voice == Voice::Answer
         && piece.skip(piece.head, &[Sense::Be, Sense::Polite, Sense::Only, Sense::Saying]) == start;
     // `Make sure your entire response is in Hindi.`
@@ -258,10 +254,7 @@ fn named(piece: &TaskPiece, at: usize) -> Option<Stated> {
             Sense::Polite,
         ],
     );
-    let head = piece.items[piece.head].sense;
-    let is_reply = piece.voice == Voice::Order
-        && start == piece.head + 1
-        && (head.is_reply() || head == Sense::ReplyVerb);
+    let is_reply = piece.orders_an_answer() && start == piece.head + 1;
     let is_whole =
         matches!(piece.sense(at + 1), None | Some(Sense::With | Sense::For | Sense::Sign('.' | ',')));
     (is_reply && is_whole && !piece.has(Sense::Each)).then_some(Stated { rule, items: start..at + 1 })

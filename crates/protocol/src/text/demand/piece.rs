@@ -244,6 +244,12 @@ impl TaskPiece {
             || before == self.head + 1 && self.items[self.head].sense.orders()
     }
 
+    /// Returns true for an order whose object is the answer: `Give the result in …`, `Answer in …`.
+    pub(super) fn orders_an_answer(&self) -> bool {
+        let head = self.sense(self.head);
+        self.voice == Voice::Order && head.is_some_and(|head| head.is_reply() || head == Sense::ReplyVerb)
+    }
+
     /// Returns true if something further is ordered behind this place: `… and a summary`, `…, then explain it`.
     pub(super) fn orders_more(&self, at: usize) -> bool {
         (at.max(1)..self.items.len()).any(|at| {

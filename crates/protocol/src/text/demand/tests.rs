@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn said(task: &str) -> Vec<String> {
@@ -203,4 +205,23 @@ fn material_demands_nothing() {
             &["at most 50 words", "it must not contain \",\""],
         ),
     ]);
+}
+
+/// Returns a phrase of the table, or a sign.
+fn phrase() -> impl Strategy<Value = String> {
+    let phrases: Vec<String> =
+        english::ENGLISH.iter().flat_map(|(_, phrases)| phrases.split('|')).map(str::to_owned).collect();
+    let signs = [".", ",", ":", "?", "\n", "'a b'", "\"x\"", "```", "-", "3", "ü", "…"].map(str::to_owned);
+    prop_oneof![3 => prop::sample::select(phrases), 1 => prop::sample::select(signs.to_vec())]
+}
+
+proptest! {
+    /// A demand's words are words of the task, whatever the task is.
+    #[test]
+    fn words_of_a_demand_are_those_of_the_task(phrases in prop::collection::vec(phrase(), 0..30)) {
+        let task = phrases.join(" ");
+        for demand in demands(&task) {
+            prop_assert!(task.contains(&demand.words), "{task:?} {demand:?}");
+        }
+    }
 }
