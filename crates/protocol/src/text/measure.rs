@@ -82,8 +82,8 @@ impl fmt::Display for TextLanguage {
 /// is no end.
 pub(super) fn count_sentences(text: &str) -> usize {
     let sentences: Vec<&str> = text.unicode_sentences().collect();
-    let goes_on = |two: &&[&str]| ends_in_shortened_word(two[0]) || ends_in_initial(two[0], two[1]);
-    sentences.len() - sentences.windows(2).filter(goes_on).count()
+    let is_open = |two: &&[&str]| ends_in_shortened_word(two[0]) || ends_in_initial(two[0], two[1]);
+    sentences.len() - sentences.windows(2).filter(is_open).count()
 }
 
 /// Returns the last word before the point of a sentence, and the one before it, unless its line ends there.
@@ -147,7 +147,7 @@ pub(super) fn count_mentions(text: &str, words: &str) -> usize {
         .count()
 }
 
-/// Returns true if a pair of quotation marks stands around the whole text.
+/// Returns true if a pair of quotation marks is around the whole text.
 pub(super) fn is_quoted(text: &str) -> bool {
     let mut signs = text.trim().chars();
     let (first, last) = (signs.next(), signs.next_back());

@@ -334,7 +334,7 @@ fn is_list_marker(word: &str, rest: &str) -> bool {
     is_number && rest.starts_with([')', '.']) && !rest[1..].starts_with(|c: char| c.is_alphanumeric())
 }
 
-/// Returns what stands between two backticks, and between the next two, and so on.
+/// Returns the text between two backticks, and between the next two, and so on.
 fn code_spans(line: &str) -> impl Iterator<Item = String> {
     let parts: Vec<&str> = line.split('`').collect();
     let closed = parts.len().saturating_sub(1);

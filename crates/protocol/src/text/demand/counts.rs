@@ -1,7 +1,7 @@
 //! Demands that count something: `in exactly three sentences`, `at least 400 words`, `4 bullet points`.
 //!
 //! The input is a piece of a task. The output is bounds with the unit that they count, wherever the piece is about the whole answer. A count
-//! of something inside a story, of a part of the answer or of another text is none.
+//! of something inside a story, of a part of the answer or of another text is no demand.
 
 use super::number::{BoundedNumber, bounded_number};
 use super::piece::{Stated, TaskPiece, Voice};

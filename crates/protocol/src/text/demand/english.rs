@@ -1,7 +1,7 @@
 //! The English words of demands.
 //!
 //! A table for another language lists its own phrases under the same senses. Phrases are in small letters, and a hyphen between two words
-//! may be missing in a task. Where a phrase could have two senses, the one that demands less stands here.
+//! may be missing in a task. Where a phrase could have two senses, this table has the one that demands less.
 
 use super::sense::{Language, Sense, Unit};
 

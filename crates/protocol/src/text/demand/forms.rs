@@ -1,6 +1,6 @@
 //! Demands on the form of the whole answer: letter case, no commas, quotation marks, beginning and end, JSON, a language.
 //!
-//! The input is a piece of a task. The output is rules with their places. A form of a part of the answer, such as its title, is none.
+//! The input is a piece of a task. The output is rules with their places. A form of a part of the answer, such as its title, is no demand.
 
 use super::piece::{Stated, TaskPiece, Voice};
 use super::sense::{Sense, Unit};

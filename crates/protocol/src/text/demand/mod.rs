@@ -64,7 +64,7 @@ pub fn demands(task: &str) -> Vec<Demand> {
             own = [counts::counts(piece, is_first), forms::forms(piece), mentions::mentions(piece)].concat();
         }
         if own.is_empty() && asks_for_more(piece) {
-            // What was demanded before may be about a part of the answer.
+            // Earlier demands may be about a part of the answer.
             found.retain(|demand: &Demand| demand.is_of_answer || !is_about_extent(&demand.rule));
         }
         for stated in own {

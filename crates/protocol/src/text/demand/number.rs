@@ -1,6 +1,6 @@
 //! Numbers with the words that bound them: `at least 3`, `between 2 and 4`, `3+`, `twice`.
 //!
-//! The input is a piece of a task and a place in it. The output is bounds, and the place behind them. What is counted is not known here.
+//! The input is a piece of a task and a place in it. The output is bounds, and the place behind them. Nothing is known here of the things that are counted.
 
 use super::piece::TaskPiece;
 use super::sense::Sense;

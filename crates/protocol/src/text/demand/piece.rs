@@ -1,6 +1,6 @@
 //! The pieces of a task, and to whom each of them speaks.
 //!
-//! A piece is a sentence, a line, or what stands before a colon. Text behind a colon is material, unless the words before it announce a
+//! A piece is a sentence, a line, or the words before a colon. Text behind a colon is material, unless the words before it announce a
 //! list, a form or demands. What a piece demands is not decided here.
 
 use std::ops::Range;
@@ -92,10 +92,10 @@ fn is_end(task: &str, items: &[TaskItem], at: usize) -> bool {
         Sense::Sign('!' | '?') => is_followed_by_space(task, items, at),
         Sense::Sign('.') => {
             let is_shortened = at > 0 && SHORTENED.contains(&items[at - 1].text.as_str());
-            let goes_on = items
+            let is_continued = items
                 .get(at + 1)
                 .is_some_and(|next| !task[next.span.start..].starts_with(char::is_uppercase));
-            is_followed_by_space(task, items, at) && !(is_shortened && goes_on)
+            is_followed_by_space(task, items, at) && !(is_shortened && is_continued)
         }
         _ => false,
     }
@@ -179,7 +179,7 @@ impl TaskPiece {
         to - skipped
     }
 
-    /// Returns true if what stands here belongs to the order or the statement itself, and not to a clause about its subject.
+    /// Returns true if this place belongs to the order or the statement itself, and not to a clause about its subject.
     pub(super) fn is_free(&self, at: usize) -> bool {
         if self.voice == Voice::Other || at < self.head {
             return false;
@@ -211,7 +211,7 @@ impl TaskPiece {
         self.is_free(at) || at > self.head && self.before(at) == Some(Sense::Sign(','))
     }
 
-    /// Returns true if what stands here is about the whole answer, as far as the words before it say: nothing denies it, and it is neither
+    /// Returns true if this place is about the whole answer, as far as the words before it say: nothing denies it, and it is neither
     /// about each of several things nor an example.
     pub(super) fn is_of_the_whole(&self, at: usize) -> bool {
         self.is_free(at)
@@ -220,7 +220,7 @@ impl TaskPiece {
             && !self.has_between(self.head, at, &[Sense::Not, Sense::Like])
     }
 
-    /// Returns true if the words before this place are an order alone or name the answer, so that what stands here cannot be about anything
+    /// Returns true if the words before this place are an order alone or name the answer, so that this place cannot be about anything
     /// else: `Write a poem in …`, `Your answer must be in …`, `…, in …`.
     pub(super) fn is_attached(&self, at: usize) -> bool {
         let before = self.skip_back(

@@ -3,7 +3,7 @@
 //! The input are tokens and a [`Language`], which lists phrases by their [`Sense`]. The output are items: tokens, or several of them where
 //! a phrase is longer, with a sense. The longest phrase wins. What the senses demand together is not known here.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::token::{TaskToken, TokenKind};
@@ -41,7 +41,7 @@ pub(super) enum Sense {
     Not,
     /// Verbs by which a text has something: `use`, `include`, `contain`.
     Use,
-    /// `using`, which may also stand before a bound.
+    /// `using`, which may also be before a bound.
     Using,
     /// Verbs by which something is in a text: `appear`, `occur`.
     Appear,
@@ -114,7 +114,7 @@ pub(super) enum Sense {
     OtherOne,
     /// `from`, `missing`, behind a unit: it is counted elsewhere.
     Away,
-    /// Words such as `the` and `for`, which nobody lists as keywords.
+    /// Words such as `the` and `for`, which no one lists as keywords.
     Small,
     /// `such as`, `for example`: what follows shows a form.
     Like,
@@ -157,7 +157,7 @@ impl Sense {
         matches!(self, Self::Order | Self::Rework | Self::ReplyVerb | Self::Say)
     }
 
-    /// Returns true for words that may stand in a list of keywords without quotation marks.
+    /// Returns true for words that may be in a list of keywords without quotation marks.
     pub(super) fn may_be_listed(self) -> bool {
         matches!(
             self,
@@ -180,7 +180,7 @@ impl Sense {
     }
 }
 
-/// What is counted.
+/// The things that a demand may count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Unit {
     Words,
@@ -205,13 +205,13 @@ pub(super) struct TaskItem {
 
 /// The phrases of a language by their first word, the longest first.
 pub(super) struct Lexicon {
-    by_first: HashMap<&'static str, Vec<(Vec<&'static str>, Sense)>>,
+    by_first: BTreeMap<&'static str, Vec<(Vec<&'static str>, Sense)>>,
 }
 
 impl Lexicon {
     /// Makes the lexicon of a language.
     pub(super) fn of(language: &'static Language) -> Self {
-        let mut by_first: HashMap<&str, Vec<(Vec<&str>, Sense)>> = HashMap::new();
+        let mut by_first: BTreeMap<&str, Vec<(Vec<&str>, Sense)>> = BTreeMap::new();
         for (sense, phrases) in language {
             for phrase in phrases.split('|') {
                 let words: Vec<&str> = phrase.split(' ').collect();

@@ -1,3 +1,5 @@
+//! Tasks that demand something, and tasks that only seem to.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -8,7 +10,7 @@ fn said(task: &str) -> Vec<String> {
     demands(task).iter().map(|found| serde_json::to_string(&found.rule).unwrap()).collect()
 }
 
-/// A phrase with two senses would have the one that stands first in the table.
+/// A phrase with two senses would have the first one of the table.
 #[test]
 fn each_phrase_has_one_sense() {
     let mut senses = BTreeMap::new();
@@ -186,7 +188,7 @@ fn wanted_and_forbidden_words_become_rules() {
     ]);
 }
 
-/// What is quoted, or stands behind a colon, is not the task's own.
+/// Quoted words, and those behind a colon, are not the task's own.
 #[test]
 fn material_demands_nothing() {
     expect(&[

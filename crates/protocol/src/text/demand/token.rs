@@ -35,7 +35,7 @@ pub(super) enum TokenKind {
 #[derive(Clone, Debug)]
 pub(super) struct TaskToken {
     pub(super) kind: TokenKind,
-    /// A word in small letters with a straight apostrophe; of a quoted text what stands between the marks; else nothing.
+    /// A word in small letters with a straight apostrophe; of a quoted text the words between the marks; else nothing.
     pub(super) text: String,
     /// The bytes of the token with its marks.
     pub(super) span: Range<usize>,
@@ -130,7 +130,7 @@ fn word_length(text: &str) -> usize {
     length
 }
 
-/// Returns true if one letter stands at the end of a text, behind nothing or a point.
+/// Returns true if a text ends with one letter, behind nothing or a point.
 fn is_one_letter(text: &str) -> bool {
     let last = text.rsplit('.').next().unwrap_or_default();
     last.chars().count() == 1 && last.chars().all(char::is_alphabetic)
