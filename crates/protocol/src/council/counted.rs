@@ -312,7 +312,6 @@ impl Protocol for CountedCouncil {
 mod tests {
     use super::*;
     use crate::contract::{DegradedKind, Finish, NoAgreement};
-    use crate::text::CanonicalKind;
 
     use serde_json::{Value, json};
 
