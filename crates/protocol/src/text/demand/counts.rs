@@ -40,7 +40,7 @@ pub(super) fn counts(piece: &TaskPiece, is_first: bool) -> Vec<Stated> {
     // Two counts of one unit are about two things.
     let is_single = |count: &&Count| read.iter().filter(|other| other.unit == count.unit).count() == 1;
     let counted = read.iter().filter(is_single).filter(|count| count.is_of_the_answer(piece, is_first));
-    counted.map(|count| Stated { rule: count.rule(), items: count.start..count.end }).collect()
+    counted.map(|count| Stated { rule: count.rule(), items: count.words_start(piece)..count.end }).collect()
 }
 
 impl Count {
@@ -71,6 +71,11 @@ impl Count {
         let is_few = bounds.max.or(bounds.min).is_some_and(|count| count < CHARACTERS_MIN);
         let is_person = unit == Unit::Characters && is_few;
         (!is_person).then_some(Self { start, end, bounds, unit, is_bounded, is_joined })
+    }
+
+    /// Returns the place of its first word, such as `in`.
+    fn words_start(&self, piece: &TaskPiece) -> usize {
+        self.start - usize::from(piece.before(self.start) == Some(Sense::In))
     }
 
     fn rule(&self) -> Constraint {
