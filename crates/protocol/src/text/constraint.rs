@@ -227,7 +227,7 @@ impl Constraint {
         matches!(self, Self::Paragraphs(_) | Self::Bullets(_) | Self::Json)
     }
 
-    /// Checks `text`: the text as its author has laid it out for [a rule about its layout](Self::is_of_layout), else its canonical form.
+    /// Checks `text`: the text as its author has laid it out for a rule about its layout, such as its paragraphs, else its canonical form.
     ///
     /// # Errors
     ///
