@@ -213,7 +213,8 @@ pub(crate) struct ParamArgs {
     /// A rule for the answer, such as words=10..50.
     ///
     /// Code checks the final text by it; repeatable. The rules are `sentences=N`, `words=MIN..MAX`, `characters=..MAX`, `lines=N`,
-    /// `contains=TEXT`, `excludes=TEXT`, `starts_with=TEXT`, `ends_with=TEXT`, `keys=A,B` and `integer`.
+    /// `paragraphs=N`, `bullets=N`, `mentions=WORD:MIN..MAX`, `letters=lower` or `upper`, `quoted`, `json`, `language=CODE`,
+    /// `contains=TEXT`, `excludes=TEXT`, `starts_with=TEXT`, `ends_with=TEXT`, `keys=A,B`, `schema=JSON` and `integer`.
     #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse, help_heading = PROTOCOL)]
     pub(crate) constraints: Vec<Constraint>,
     /// Do not check rules that the task states in plain words, such as "in three sentences".

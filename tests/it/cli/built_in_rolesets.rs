@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use consensus::config::EMBEDDED_ROLESETS;
+use consensus::config::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
+use protocol::text::Constraint;
+use serde_json::{Value, json};
 
 use crate::support::{Finished, Folder, consensus};
 
@@ -248,4 +250,44 @@ fn roleset_copy_accepts_new_name_or_run() {
     folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2\"}\n");
     said(&[&["batch", "tasks.jsonl", "--output", "out"], &mock[..]].concat(), 0);
     assert!(said(&["roleset", "show", "--from", "out/a"], 0).stdout.contains("# Solver"));
+}
+
+/// Each kind of rule has its short form on the command line, and may be in a roleset.
+#[test]
+fn every_kind_of_rule_is_taken() {
+    let folder = Folder::new();
+    let kinds = ROLESET_SCHEMA.parse::<Value>().unwrap();
+    let kinds = kinds["$defs"]["constraint"]["properties"]["kind"]["enum"].as_array().unwrap().clone();
+    let mut rules = Vec::new();
+    for kind in &kinds {
+        let kind = kind.as_str().unwrap();
+        let value = match kind {
+            "sentences" | "words" | "characters" | "lines" | "paragraphs" | "bullets" => "=2..",
+            "mentions" => "=peace:2..",
+            "letters" => "=lower",
+            "language" => "=fin",
+            "contains" | "excludes" | "starts_with" | "ends_with" | "keys" => "=a",
+            "schema" => "={\"type\":\"object\"}",
+            _ => "",
+        };
+        let rule = serde_json::to_value(Constraint::parse(&format!("{kind}{value}")).unwrap()).unwrap();
+        assert_eq!(rule["kind"], kind);
+        rules.push(rule);
+    }
+    let check = |rules: &[Value]| {
+        let own = json!({
+            "v": 1, "protocol": "vote", "canonical": {"kind": "lines"},
+            "agents": [{"name": "Me", "domain": "all", "pack": "me.md"}],
+            "params": {"constraints": rules},
+        });
+        folder.write("rolesets/packs/me.md", "You answer with care.");
+        folder.write("rolesets/own.json", &own.to_string());
+        Finished::of(consensus(&folder).args(["roleset", "check", "own"]))
+    };
+    check(&rules).exits(0);
+    // A kind without a value of its own takes none, and every other kind needs one.
+    for kind in kinds {
+        let code = if ["quoted", "json", "integer"].contains(&kind.as_str().unwrap()) { 0 } else { 2 };
+        check(&[json!({"kind": kind})]).exits(code);
+    }
 }
