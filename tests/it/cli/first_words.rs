@@ -254,3 +254,14 @@ fn length_in_task_becomes_constraint() {
     let (_, rules) = run(&[three, "--constraint", "sentences=1"], 0);
     assert_eq!(rules, json!([{"kind": "sentences", "min": 1, "max": 1}]));
 }
+
+/// Line breaks are no part of the form in which texts are compared, and paragraphs are counted all the same.
+#[test]
+fn paragraphs_are_those_of_the_author() {
+    for (rule, code) in [("paragraphs=2", 0), ("paragraphs=3", 3)] {
+        let folder = Folder::new();
+        let run =
+            ["run", "--mock", "--answer", "One.\n\nTwo.", "--constraint", rule, "--prompt", "Explain rain."];
+        Finished::of(consensus(&folder).args(run)).exits(code);
+    }
+}

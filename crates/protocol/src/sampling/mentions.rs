@@ -9,6 +9,7 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::quantity::pattern;
+use crate::text::strip_fence;
 
 /// A line that announces the answer, with the marks of Markdown around the word.
 static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
@@ -192,13 +193,6 @@ pub(super) fn announced_answer(reply: &str, is_prose: bool) -> Option<(String, &
     let length: usize = lines.map(str::len).sum();
     let (own, after) = prose.split_at(length);
     Some((format!("{rest}\n{own}").replace("\r\n", "\n").trim().to_owned(), after))
-}
-
-/// Returns a text without the one fence around it.
-fn strip_fence(text: &str) -> &str {
-    let inside = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
-    let inside = inside.and_then(|text| text.split_once('\n')).map(|(_, code)| code.trim_end());
-    inside.filter(|code| !code.contains("```")).unwrap_or(text)
 }
 
 /// Returns the last box, if its line has no other.

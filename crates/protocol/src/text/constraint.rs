@@ -192,7 +192,7 @@ impl Constraint {
             "lines" => Self::Lines(require_bounds(kind, value)?),
             "paragraphs" => Self::Paragraphs(require_bounds(kind, value)?),
             "bullets" => Self::Bullets(require_bounds(kind, value)?),
-            "mentions" => parse_mentions(&require_text(kind, value)?),
+            "mentions" => parse_mentions(&require_text(kind, value)?)?,
             "letters" if value == "lower" => Self::Letters { case: LetterCase::Lower },
             "letters" if value == "upper" => Self::Letters { case: LetterCase::Upper },
             "letters" => return Err(describe_need(kind, "`lower` or `upper`")),
@@ -243,8 +243,9 @@ impl Constraint {
             Self::Paragraphs(bounds) => bounds.check(self, measure::count_paragraphs(text)),
             Self::Bullets(bounds) => bounds.check(self, measure::count_bullets(text)),
             Self::Mentions { text: words, min, max } => {
-                let bounds = Bounds { min: *min, max: *max };
-                bounds.check(self, measure::count_mentions(text, words))
+                let found = measure::count_mentions(text, words);
+                let holds = Bounds { min: *min, max: *max }.hold(found);
+                if holds { Ok(()) } else { Err(format!("{self}; found: {found}")) }
             }
             Self::Letters { case } => self.holds_if(case.holds(text)),
             Self::Quoted => self.holds_if(measure::is_quoted(text)),
@@ -279,33 +280,17 @@ impl Constraint {
 
     /// Returns true if no text can satisfy this rule.
     pub fn is_impossible(&self) -> bool {
-        self.bounds().is_some_and(|bounds| bounds.min.zip(bounds.max).is_some_and(|(min, max)| min > max))
-    }
-
-    /// Returns the bounds of a rule that counts something.
-    pub(crate) fn bounds(&self) -> Option<Bounds> {
-        match self {
-            Self::Sentences(bounds)
-            | Self::Words(bounds)
-            | Self::Characters(bounds)
-            | Self::Lines(bounds)
-            | Self::Paragraphs(bounds)
-            | Self::Bullets(bounds) => Some(*bounds),
-            Self::Mentions { min, max, .. } => Some(Bounds { min: *min, max: *max }),
-            Self::Letters { .. }
-            | Self::Quoted
-            | Self::Json
-            | Self::Language { .. }
-            | Self::Contains { .. }
-            | Self::Excludes { .. }
-            | Self::StartsWith { .. }
-            | Self::EndsWith { .. }
-            | Self::Integer
-            | Self::Keys { .. }
-            | Self::Schema { .. }
-            | Self::Quotes(_)
-            | Self::Answers(_) => None,
-        }
+        let (Self::Sentences(Bounds { min, max })
+        | Self::Words(Bounds { min, max })
+        | Self::Characters(Bounds { min, max })
+        | Self::Lines(Bounds { min, max })
+        | Self::Paragraphs(Bounds { min, max })
+        | Self::Bullets(Bounds { min, max })
+        | Self::Mentions { min, max, .. }) = self
+        else {
+            return false;
+        };
+        min.zip(*max).is_some_and(|(min, max)| min > max)
     }
 
     fn holds_if(&self, holds: bool) -> Result<(), String> {
@@ -368,9 +353,12 @@ impl Bounds {
         Some(Self { min, max })
     }
 
+    fn hold(self, found: usize) -> bool {
+        self.min.is_none_or(|min| found >= min) && self.max.is_none_or(|max| found <= max)
+    }
+
     fn check(self, rule: &Constraint, found: usize) -> Result<(), String> {
-        let in_bounds = self.min.is_none_or(|min| found >= min) && self.max.is_none_or(|max| found <= max);
-        if in_bounds { Ok(()) } else { Err(format!("{rule} wanted, {found} found")) }
+        if self.hold(found) { Ok(()) } else { Err(format!("{rule} wanted, {found} found")) }
     }
 }
 
@@ -390,11 +378,15 @@ fn require_bounds(kind: &str, value: &str) -> Result<Bounds, String> {
     Bounds::parse(value).ok_or_else(|| describe_need(kind, "a number or a range"))
 }
 
-/// Reads `WORD`, or `WORD:2..4`.
-fn parse_mentions(value: &str) -> Constraint {
-    let counted = value.rsplit_once(':').and_then(|(text, bounds)| Some((text, Bounds::parse(bounds)?)));
-    let (text, bounds) = counted.unwrap_or((value, Bounds { min: Some(1), max: None }));
-    Constraint::Mentions { text: text.to_owned(), min: bounds.min, max: bounds.max }
+/// Reads `WORD`, or `WORD:2..4`. Digits and points behind a colon are bounds, and no part of the words.
+fn parse_mentions(value: &str) -> Result<Constraint, String> {
+    let (text, bounds) = match value.rsplit_once(':') {
+        Some((text, bounds)) if bounds.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.') => {
+            (text, require_bounds("mentions", bounds)?)
+        }
+        Some(_) | None => (value, Bounds { min: Some(1), max: None }),
+    };
+    Ok(Constraint::Mentions { text: require_text("mentions", text)?, min: bounds.min, max: bounds.max })
 }
 
 fn require_text(kind: &str, value: &str) -> Result<String, String> {
@@ -446,12 +438,34 @@ mod tests {
     }
 
     #[test]
+    fn forms_of_the_whole_text() {
+        assert_eq!(broken("paragraphs=2", "One.\n\nTwo."), None);
+        assert_eq!(broken("bullets=2..", "- one").unwrap(), "at least 2 bullet points wanted, 1 found");
+        assert_eq!(broken("mentions=war", "The War."), None);
+        assert_eq!(broken("mentions=war:0", "A war.").unwrap(), "it must not mention \"war\"; found: 1");
+        assert_eq!(broken("mentions=new york:2..3", "New York, New York"), None);
+        assert_eq!(broken("mentions=a: b", "a: b"), None);
+        assert_eq!(broken("letters=lower", "all of it"), None);
+        assert!(broken("letters=upper", "NOT all").is_some());
+        assert_eq!(broken("quoted", "“All of it.”"), None);
+        assert!(broken("json", "{").unwrap().starts_with("it must be JSON: "));
+        assert_eq!(broken("language=deu", "Das ist ein deutscher Satz, und noch einer dazu."), None);
+        let other = broken("language=deu", "This is an English sentence, and here is another one of them.");
+        assert_eq!(other.unwrap(), "it must be German, and it seems to be English");
+    }
+
+    #[test]
     fn mistakes_are_explained() {
         for (text, part) in [
             ("sentence=3", "is no constraint"),
             ("words=many", "needs a number or a range, such as `words=10..40`"),
             ("words=9..3", "needs a number"),
             ("contains=", "needs a text"),
+            ("mentions=war:9..3", "needs a number or a range, such as `mentions=peace:2..`"),
+            ("mentions=:2", "needs a text"),
+            ("letters=small", "needs `lower` or `upper`"),
+            ("quoted=yes", "is no constraint"),
+            ("language=english", "write one of ISO 639-3, such as `fin`"),
         ] {
             let message = Constraint::parse(text).unwrap_err();
             assert!(message.contains(part), "{message}");

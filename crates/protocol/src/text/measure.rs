@@ -38,13 +38,13 @@ impl LetterCase {
     }
 }
 
-/// A language that code can tell from others, by its code of ISO 639-3, such as `fin`.
+/// A language that code recognises, by its code of ISO 639-3, such as `fin`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TextLanguage(whatlang::Lang);
 
 impl TextLanguage {
-    /// Returns the language with this code; `None` if code cannot tell it.
+    /// Returns the language with this code; `None` if code does not recognise it.
     pub fn from_code(code: &str) -> Option<Self> {
         whatlang::Lang::from_code(code).map(Self)
     }
@@ -61,7 +61,9 @@ impl TryFrom<String> for TextLanguage {
 
     fn try_from(code: String) -> Result<Self, String> {
         Self::from_code(&code).ok_or_else(|| {
-            format!("`{code}` is no language that can be told; write a code of ISO 639-3, such as `fin`")
+            format!(
+                "`{code}` is no code of a language that is recognised; write one of ISO 639-3, such as `fin`"
+            )
         })
     }
 }
@@ -138,6 +140,9 @@ pub(super) fn count_bullets(text: &str) -> usize {
 pub(super) fn count_mentions(text: &str, words: &str) -> usize {
     let (text, words) = (text.to_lowercase(), words.to_lowercase());
     let is_word = |c: char| c.is_alphanumeric();
+    if words.is_empty() {
+        return 0;
+    }
     text.match_indices(&words)
         .filter(|(at, found)| {
             let (before, behind) = (&text[..*at], &text[at + found.len()..]);
@@ -147,22 +152,24 @@ pub(super) fn count_mentions(text: &str, words: &str) -> usize {
         .count()
 }
 
-/// Returns true if a pair of quotation marks is around the whole text.
+/// Returns true if a text begins and ends with the marks of a pair.
 pub(super) fn is_quoted(text: &str) -> bool {
     let mut signs = text.trim().chars();
     let (first, last) = (signs.next(), signs.next_back());
     first.zip(last).is_some_and(|ends| MARKS.contains(&ends))
 }
 
-/// Returns the fault of a text that is not JSON. A block around it may mark it as code.
+/// Returns the fault of a text that is not JSON. A fence around it may mark it as code.
 pub(super) fn json_fault(text: &str) -> Option<String> {
-    let text = text.trim();
-    let inner = text
-        .strip_prefix("```")
-        .and_then(|block| block.strip_suffix("```"))
-        .and_then(|block| block.split_once('\n'));
-    let json = inner.map_or(text, |(_, inner)| inner);
+    let json = strip_fence(text.trim());
     serde_json::from_str::<serde::de::IgnoredAny>(json).err().map(|why| why.to_string())
+}
+
+/// Returns a text without the one fence around it.
+pub(crate) fn strip_fence(text: &str) -> &str {
+    let inside = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
+    let inside = inside.and_then(|text| text.split_once('\n')).map(|(_, code)| code.trim_end());
+    inside.filter(|code| !code.contains("```")).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -190,6 +197,7 @@ mod tests {
         assert_eq!(count_mentions("War, wars and war-like WAR", "war"), 3);
         assert_eq!(count_mentions("C++ and c++.", "C++"), 2);
         assert_eq!(count_mentions("the new york times", "New York"), 1);
+        assert_eq!(count_mentions("text", ""), 0);
     }
 
     #[test]

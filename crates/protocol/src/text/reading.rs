@@ -338,7 +338,7 @@ fn is_list_marker(word: &str, rest: &str) -> bool {
 fn code_spans(line: &str) -> impl Iterator<Item = String> {
     let parts: Vec<&str> = line.split('`').collect();
     let closed = parts.len().saturating_sub(1);
-    (1..closed).step_by(2).map(move |at| parts[at].trim().to_owned())
+    (1..closed).step_by(2).map(move |at| parts[at].trim().to_owned()).filter(|span| !span.is_empty())
 }
 
 /// Returns the marks that begin a fenced block, if a line does.

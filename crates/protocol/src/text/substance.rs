@@ -371,6 +371,8 @@ mod tests {
         let spans = ["Use `git stash`, as `git` says.", "Use `git reset`, or `git`."];
         assert_eq!(found(spans[0], "Use `git reset`."), ["Code: git, git stash | git reset"]);
         assert_eq!(found(spans[0], spans[1]), [] as [&str; 0]);
+        // Two backticks mark no span.
+        assert_eq!(found("Use ``, then `a`.", "Use ``, then `b`."), ["Code: a | b"]);
         // A block without an end ends with the text, and a longer mark holds shorter ones.
         assert_eq!(found("````\n```\na\n```\n````", "~~~\n```\na\n```"), [] as [&str; 0]);
     }
