@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::task::read;
 use crate::config::{CHECK_TIMEOUT_MS, ConfigError, PathSetting, Roleset, check_meaning, set};
 use protocol::council::Weights;
-use protocol::text::{CanonicalKind, CanonicalRule, Constraint, Demand, demands};
+use protocol::text::{CanonicalKind, CanonicalRule, Constraint, Demand, find_demands};
 use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams, TalkForm};
 
 /// A parameter of the protocol, and the flag that gave it.
@@ -109,7 +109,7 @@ pub fn add_demands(task: &str, params: &mut Params, canonical: &CanonicalRule) -
         return Vec::new();
     }
     let Some(constraints) = params.constraints_mut() else { return Vec::new() };
-    let mut found = demands(task);
+    let mut found = find_demands(task);
     found.retain(|demand| {
         let kind = std::mem::discriminant(&demand.rule);
         // Lines cannot be counted if line breaks do not matter.

@@ -3,7 +3,7 @@
 //! The input is a piece of a task. The output is bounds with the unit that they count, wherever the piece is about the whole answer. A count
 //! of something inside a story, of a part of the answer or of another text is no demand.
 
-use super::number::{BoundedNumber, bounded_number};
+use super::number::{BoundedNumber, read_number};
 use super::piece::{Stated, TaskPiece, Voice};
 use super::sense::{Sense, TaskItem, Unit};
 use crate::text::constraint::{Bounds, Constraint};
@@ -30,7 +30,7 @@ struct Count {
 /// Returns the counts that a piece demands of the whole answer.
 ///
 /// `is_first` says that no order came before this piece. A later order may be about a part of the answer.
-pub(super) fn counts(piece: &TaskPiece, is_first: bool) -> Vec<Stated> {
+pub(super) fn find_counts(piece: &TaskPiece, is_first: bool) -> Vec<Stated> {
     let (mut read, mut at) = (Vec::new(), 0);
     while at < piece.items.len() {
         let count = Count::read(piece, at);
@@ -46,8 +46,10 @@ pub(super) fn counts(piece: &TaskPiece, is_first: bool) -> Vec<Stated> {
 impl Count {
     /// Reads a number with its unit from this place on.
     fn read(piece: &TaskPiece, start: usize) -> Option<Self> {
-        let BoundedNumber { mut bounds, end, is_bounded: is_led, is_exact } = bounded_number(piece, start)?;
-        let unit_at = piece.skip(end, &[Sense::Adjective, Sense::Tongue("eng")]);
+        let BoundedNumber { mut bounds, end, is_bounded: is_led, is_exact } = read_number(piece, start)?;
+        let unit_at = piece.skip(end, &[Sense::Adjective]);
+        let is_language = matches!(piece.sense(unit_at), Some(Sense::LanguageName(_)));
+        let unit_at = unit_at + usize::from(is_language);
         let Some(Sense::Unit(unit)) = piece.sense(unit_at) else { return None };
         // `a two-sentence summary` has two, but `a 500-word essay` has about as many.
         let is_joined = piece.before(unit_at) == Some(Sense::Sign('-'));

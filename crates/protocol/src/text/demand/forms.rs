@@ -8,32 +8,32 @@ use crate::text::constraint::{Bounds, Constraint};
 use crate::text::measure::{LetterCase, TextLanguage};
 
 /// Returns the forms that a piece demands of the whole answer.
-pub(super) fn forms(piece: &TaskPiece) -> Vec<Stated> {
+pub(super) fn find_forms(piece: &TaskPiece) -> Vec<Stated> {
     if piece.voice == Voice::Other || piece.has(Sense::Field) {
         return Vec::new();
     }
     let form = |at: usize| match piece.items[at].sense {
-        Sense::Comma => no_commas(piece, at),
-        Sense::LowerLetters | Sense::UpperLetters => letter_case(piece, at),
-        Sense::Wrap => quoted(piece, at).or_else(|| json_around(piece, at)),
-        Sense::QuoteMarks => marks_around(piece, at),
-        Sense::Json => json(piece, at),
-        Sense::Begin | Sense::End => ending(piece, at),
-        Sense::Tongue(code) => language(piece, at, TextLanguage::from_code(code)?),
-        Sense::OnlyTheLetter | Sense::OnlyTheCode | Sense::JsonList => named(piece, at),
+        Sense::Comma => read_no_commas(piece, at),
+        Sense::LowerLetters | Sense::UpperLetters => read_letter_case(piece, at),
+        Sense::Wrap => read_quoted(piece, at).or_else(|| read_json_around(piece, at)),
+        Sense::QuoteMarks => read_marks_around(piece, at),
+        Sense::Json => read_json(piece, at),
+        Sense::Begin | Sense::End => read_ending(piece, at),
+        Sense::LanguageName(code) => read_language(piece, at, TextLanguage::from_code(code)?),
+        Sense::OnlyTheLetter | Sense::OnlyTheCode | Sense::JsonList => read_answer_alone(piece, at),
         _ => None,
     };
     (0..piece.items.len()).filter_map(form).collect()
 }
 
 /// Returns the form that a piece of a task about code demands: `only the code`.
-pub(super) fn of_code(piece: &TaskPiece) -> Vec<Stated> {
+pub(super) fn find_code_forms(piece: &TaskPiece) -> Vec<Stated> {
     let is_named = |at: &usize| piece.items[*at].sense == Sense::OnlyTheCode;
-    (0..piece.items.len()).filter(is_named).filter_map(|at| named(piece, at)).collect()
+    (0..piece.items.len()).filter(is_named).filter_map(|at| read_answer_alone(piece, at)).collect()
 }
 
 /// `Do not use any commas.`
-fn no_commas(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_no_commas(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let behind = piece.skip_back(at, &[Sense::Any, Sense::Use, Sense::Using, Sense::All, Sense::Be]);
     let start = behind.checked_sub(1).filter(|start| piece.items[*start].sense == Sense::Not)?;
     let is_demand = piece.begins_demand(start)
@@ -49,7 +49,7 @@ fn is_exempt(piece: &TaskPiece, end: usize) -> bool {
 }
 
 /// `in all lowercase letters`, `no capital letters`.
-fn letter_case(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_letter_case(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let start = piece.skip_back(
         at,
         &[Sense::All, Sense::Only, Sense::In, Sense::Any, Sense::Use, Sense::Using, Sense::Be],
@@ -93,11 +93,11 @@ fn letter_case(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// `Wrap your entire response with double quotation marks.`
-fn quoted(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_quoted(piece: &TaskPiece, at: usize) -> Option<Stated> {
     // `Make sure your entire response is wrapped in double quotation marks.`
     let is_passive =
         piece.before(at) == Some(Sense::Be) && at >= 2 && piece.before(at - 1).is_some_and(Sense::is_reply);
-    let behind = if is_passive { at + 1 } else { answer_end(piece, at + 1)? };
+    let behind = if is_passive { at + 1 } else { end_of_answer(piece, at + 1)? };
     let marks = piece.skip(behind, &[Sense::In, Sense::With, Sense::Any]);
     let is_demand = piece.sense(marks) == Some(Sense::QuoteMarks)
         && piece.is_of_the_whole(at)
@@ -106,7 +106,7 @@ fn quoted(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// `Put double quotes around your entire response.`
-fn marks_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_marks_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let around =
         (at + 1..piece.items.len().min(at + 5)).find(|at| piece.items[*at].sense == Sense::Around)?;
     let noun = piece.skip(around + 1, &[Sense::Whole]);
@@ -118,8 +118,8 @@ fn marks_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// `Wrap the entire output in JSON format.`
-fn json_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
-    let behind = answer_end(piece, at + 1).unwrap_or(at + 1);
+fn read_json_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
+    let behind = end_of_answer(piece, at + 1).unwrap_or(at + 1);
     let json = piece.skip(behind, &[Sense::In, Sense::With, Sense::Any]);
     let names_answer = behind > at + 1 || piece.items[..at].iter().any(|item| item.sense.is_reply());
     let is_demand = piece.sense(json) == Some(Sense::Json) && names_answer && piece.is_of_the_whole(at);
@@ -127,7 +127,7 @@ fn json_around(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// `Give the result in JSON format.`
-fn json(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_json(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let is_format = piece.before(at) == Some(Sense::In) && piece.items[at].text.contains(' ');
     let is_reply = piece.orders_an_answer();
     let is_near = at <= piece.head + 4;
@@ -142,7 +142,7 @@ fn json(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// `End your response with the exact phrase "…".`
-fn ending(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_ending(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let is_led = at == piece.head
         || matches!(
             piece.before(at),
@@ -190,14 +190,14 @@ fn ending(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// `Answer in Finnish.`, `using only the Hindi language`.
-fn language(piece: &TaskPiece, at: usize, code: TextLanguage) -> Option<Stated> {
+fn read_language(piece: &TaskPiece, at: usize, code: TextLanguage) -> Option<Stated> {
     let named = piece.skip_back(at, &[Sense::Your]);
     let is_in = piece.before(named) == Some(Sense::In);
     let start = named - usize::from(is_in);
-    let end = piece.skip(at + 1, &[Sense::TongueWord]);
+    let end = piece.skip(at + 1, &[Sense::LanguageWord]);
     let is_other = !piece.ends_well(end);
     let is_one_of_several = piece.sense(end) == Some(Sense::And)
-        && matches!(piece.sense(end + 1), Some(Sense::Tongue(_) | Sense::In));
+        && matches!(piece.sense(end + 1), Some(Sense::LanguageName(_) | Sense::In));
     let is_another = is_one_of_several
         && !matches!(piece.sense(end + 2), Some(Sense::All | Sense::LowerLetters | Sense::UpperLetters));
     if is_other
@@ -208,7 +208,7 @@ fn language(piece: &TaskPiece, at: usize, code: TextLanguage) -> Option<Stated> 
     {
         return None;
     }
-    let no_other = [Sense::Not, Sense::OtherOne, Sense::TongueWord];
+    let no_other = [Sense::Not, Sense::OtherOne, Sense::LanguageWord];
     let is_only_one =
         piece.items[end..].windows(3).any(|three| three.iter().map(|item| item.sense).eq(no_other));
     let is_demand = is_only_one && (is_in || piece.before(named) == Some(Sense::Only))
@@ -235,7 +235,7 @@ fn is_asked(piece: &TaskPiece, start: usize, is_in: bool) -> bool {
 }
 
 /// `only the letter`, `only the code`, `a JSON array`.
-fn named(piece: &TaskPiece, at: usize) -> Option<Stated> {
+fn read_answer_alone(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let rule = match piece.items[at].sense {
         Sense::OnlyTheLetter => Constraint::Characters(Bounds { min: Some(1), max: Some(1) }),
         Sense::OnlyTheCode => Constraint::Excludes { text: "```".to_owned() },
@@ -261,7 +261,7 @@ fn named(piece: &TaskPiece, at: usize) -> Option<Stated> {
 }
 
 /// Returns the place behind `your entire response` from here on.
-fn answer_end(piece: &TaskPiece, at: usize) -> Option<usize> {
+fn end_of_answer(piece: &TaskPiece, at: usize) -> Option<usize> {
     let noun = piece.skip(at, &[Sense::Your, Sense::Whole, Sense::All]);
     piece.sense(noun).is_some_and(Sense::is_answer).then_some(noun + 1)
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::number::{Times, times};
+use super::number::{Times, read_times};
 use super::piece::{Stated, TaskPiece, Voice};
 use super::sense::Sense;
 use crate::text::constraint::{Bounds, Constraint};
@@ -29,7 +29,7 @@ struct WordList {
 }
 
 /// Returns the words that a piece demands or forbids.
-pub(super) fn mentions(piece: &TaskPiece) -> Vec<Stated> {
+pub(super) fn find_mentions(piece: &TaskPiece) -> Vec<Stated> {
     let mut found = Vec::new();
     if piece.voice == Voice::Other
         || [Sense::Field, Sense::Each, Sense::Then].into_iter().any(|sense| piece.has(sense))
@@ -90,7 +90,7 @@ impl WordDemand {
         if list.has_or || piece.has_between(piece.head, start, &[Sense::Not]) {
             return None;
         }
-        let often = times(piece, piece.skip(end, &[Sense::Sign(','), Sense::Only, Sense::For]));
+        let often = read_times(piece, piece.skip(end, &[Sense::Sign(','), Sense::Only, Sense::For]));
         let counted = often.map(|times| times.end);
         let is_verb = start == piece.head
             || piece.before(start).is_some_and(|before| {
@@ -126,7 +126,7 @@ impl WordDemand {
         last_end: Option<usize>,
     ) -> Option<Self> {
         if last_end.is_some_and(|last| piece.skip(last, &[Sense::Sign(','), Sense::And]) == at) {
-            let Times { bounds, end } = times(piece, end)?;
+            let Times { bounds, end } = read_times(piece, end)?;
             return Some(Self { words: list.words, bounds, items: at..end });
         }
         let appears = piece.skip(end, &[Sense::Must]);
@@ -135,7 +135,7 @@ impl WordDemand {
         if piece.sense(appears) != Some(Sense::Appear) || !is_subject || !is_free {
             return None;
         }
-        let often = times(piece, piece.skip(appears + 1, &[Sense::Only, Sense::For]));
+        let often = read_times(piece, piece.skip(appears + 1, &[Sense::Only, Sense::For]));
         let (bounds, end) = often.map_or((AT_LEAST_ONCE, appears + 1), |Times { bounds, end }| (bounds, end));
         piece.ends_well(end).then_some(Self { words: list.words, bounds, items: at..end })
     }
@@ -163,7 +163,7 @@ impl WordList {
             return Self::read_bare(piece, from, piece.before(from) == Some(Sense::Sign(':')));
         }
         // `the word story at least twice`, `The word associations should appear`.
-        let is_used = times(piece, at + 2).is_some()
+        let is_used = read_times(piece, at + 2).is_some()
             || piece.sense(piece.skip(at + 2, &[Sense::Must])) == Some(Sense::Appear);
         let word = piece.items.get(at + 1).filter(|item| is_used && is_word(&item.text))?;
         Some(Self { words: vec![word.text.clone()], end: at + 2, has_or: false })

@@ -11,7 +11,7 @@
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "a form is found by a few of the many senses, and a new sense is none of them"
+    reason = "a form is found by a few of the many senses, and any other sense makes none"
 )]
 
 mod counts;
@@ -47,10 +47,10 @@ pub struct Demand {
 }
 
 /// Returns what a task demands of its answer, in the order of its words.
-pub fn demands(task: &str) -> Vec<Demand> {
+pub fn find_demands(task: &str) -> Vec<Demand> {
     let task = &task[..task.floor_char_boundary(TASK_BYTES_MAX)];
-    let items = LEXICON.items(&token::tokens(task));
-    let pieces = piece::pieces(task, &items);
+    let items = LEXICON.items(&token::split_into_tokens(task));
+    let pieces = piece::split_into_pieces(task, &items);
     // The output of code may be meant in place of the answer.
     let is_about_code = items.iter().any(|item| item.sense == Sense::Program);
     let (mut found, mut is_material) = (Vec::new(), false);
@@ -58,10 +58,15 @@ pub fn demands(task: &str) -> Vec<Demand> {
         let before = &pieces[..at];
         let mut own = Vec::new();
         if is_about_code {
-            own = forms::of_code(piece);
+            own = forms::find_code_forms(piece);
         } else if !is_material && is_heard(piece, before) {
             let is_first = before.iter().all(|before| before.voice != Voice::Order);
-            own = [counts::counts(piece, is_first), forms::forms(piece), mentions::mentions(piece)].concat();
+            own = [
+                counts::find_counts(piece, is_first),
+                forms::find_forms(piece),
+                mentions::find_mentions(piece),
+            ]
+            .concat();
         }
         if own.is_empty() && asks_for_more(piece) {
             // Earlier demands may be about a part of the answer.

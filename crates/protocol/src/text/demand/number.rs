@@ -1,6 +1,7 @@
 //! Numbers with the words that bound them: `at least 3`, `between 2 and 4`, `3+`, `twice`.
 //!
-//! The input is a piece of a task and a place in it. The output is bounds, and the place behind them. Nothing is known here of the things that are counted.
+//! The input is a piece of a task and a place in it. The output is bounds, and the place behind them. Nothing is known here of the things
+//! that are counted.
 
 use super::piece::TaskPiece;
 use super::sense::Sense;
@@ -27,23 +28,23 @@ pub(super) struct Times {
 }
 
 /// Reads a number with its bounds.
-pub(super) fn bounded_number(piece: &TaskPiece, start: usize) -> Option<BoundedNumber> {
+pub(super) fn read_number(piece: &TaskPiece, start: usize) -> Option<BoundedNumber> {
     let first = piece.sense(start)?;
     let range =
         |min, max, end| BoundedNumber { bounds: Bounds { min, max }, end, is_bounded: true, is_exact: false };
     if first == Sense::Between {
-        let (least, most) = (number(piece, start + 1)?, number(piece, start + 3)?);
+        let (least, most) = (number_at(piece, start + 1)?, number_at(piece, start + 3)?);
         let is_range = matches!(piece.sense(start + 2), Some(Sense::And | Sense::To)) && least <= most;
         return is_range.then(|| range(Some(least), Some(most), start + 4));
     }
-    if let Some(bounds) = relation(first, || number(piece, start + 1)) {
+    if let Some(bounds) = bounds_of(first, || number_at(piece, start + 1)) {
         return Some(BoundedNumber { bounds, end: start + 2, is_bounded: true, is_exact: false });
     }
     let is_exact = first == Sense::Exactly;
     let at = start + usize::from(is_exact);
-    let count = number(piece, at)?;
+    let count = number_at(piece, at)?;
     let end = at + 1;
-    let found = match (piece.sense(end), number(piece, end + 1)) {
+    let found = match (piece.sense(end), number_at(piece, end + 1)) {
         (Some(Sense::To | Sense::Or | Sense::Sign('-' | '–')), Some(most)) if count < most => {
             range(Some(count), Some(most), end + 2)
         }
@@ -61,7 +62,7 @@ pub(super) fn bounded_number(piece: &TaskPiece, start: usize) -> Option<BoundedN
 }
 
 /// Reads how often something is: `at least 3 times`, `twice`, `3 to 5 times`.
-pub(super) fn times(piece: &TaskPiece, start: usize) -> Option<Times> {
+pub(super) fn read_times(piece: &TaskPiece, start: usize) -> Option<Times> {
     let often = |at: usize| match piece.sense(at) {
         Some(Sense::Often(count)) => Some(count),
         _ => None,
@@ -82,11 +83,11 @@ pub(super) fn times(piece: &TaskPiece, start: usize) -> Option<Times> {
         let bounds = if matches!(first, Sense::Exactly | Sense::Only) {
             exact
         } else {
-            relation(first, || Some(count))?
+            bounds_of(first, || Some(count))?
         };
         return Some(Times { bounds, end: start + 2 });
     }
-    let mut number = bounded_number(piece, start)?;
+    let mut number = read_number(piece, start)?;
     if piece.sense(number.end) != Some(Sense::Times) {
         return None;
     }
@@ -102,7 +103,7 @@ pub(super) fn times(piece: &TaskPiece, start: usize) -> Option<Times> {
 }
 
 /// Returns a number that is not zero.
-fn number(piece: &TaskPiece, at: usize) -> Option<usize> {
+fn number_at(piece: &TaskPiece, at: usize) -> Option<usize> {
     match piece.sense(at) {
         Some(Sense::Number(count)) if count > 0 => Some(count),
         _ => None,
@@ -110,7 +111,7 @@ fn number(piece: &TaskPiece, at: usize) -> Option<usize> {
 }
 
 /// Returns the bounds that a relation makes of a number: `more than` and 3.
-fn relation(relation: Sense, count: impl FnOnce() -> Option<usize>) -> Option<Bounds> {
+fn bounds_of(relation: Sense, count: impl FnOnce() -> Option<usize>) -> Option<Bounds> {
     match relation {
         Sense::AtLeast => Some(Bounds { min: Some(count()?), max: None }),
         Sense::AtMost => Some(Bounds { min: None, max: Some(count()?) }),

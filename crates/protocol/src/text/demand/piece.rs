@@ -39,7 +39,7 @@ pub(super) struct TaskPiece {
 pub(super) const HEADING_ITEMS_MAX: usize = 3;
 
 /// Returns the pieces of a task, without its material.
-pub(super) fn pieces(task: &str, items: &[TaskItem]) -> Vec<TaskPiece> {
+pub(super) fn split_into_pieces(task: &str, items: &[TaskItem]) -> Vec<TaskPiece> {
     let mut found = Vec::new();
     let (mut begin, mut at) = (0, 0);
     while at < items.len() {
@@ -142,7 +142,7 @@ fn end_of_example(task: &str, items: &[TaskItem], from: usize) -> usize {
 
 impl TaskPiece {
     fn new(items: Vec<TaskItem>) -> Self {
-        let (voice, head) = speaks(&items);
+        let (voice, head) = find_voice(&items);
         Self { items, voice, head }
     }
 
@@ -225,7 +225,15 @@ impl TaskPiece {
     pub(super) fn is_attached(&self, at: usize) -> bool {
         let before = self.skip_back(
             at,
-            &[Sense::Polite, Sense::Any, Sense::Be, Sense::Use, Sense::Only, Sense::Small, Sense::TongueWord],
+            &[
+                Sense::Polite,
+                Sense::Any,
+                Sense::Be,
+                Sense::Use,
+                Sense::Only,
+                Sense::Small,
+                Sense::LanguageWord,
+            ],
         );
         before <= self.head
             || self.before(before).is_some_and(|before| {
@@ -236,7 +244,7 @@ impl TaskPiece {
                             | Sense::Sign(',')
                             | Sense::Must
                             | Sense::Sure
-                            | Sense::Tongue(_)
+                            | Sense::LanguageName(_)
                             | Sense::There
                             | Sense::Not
                     )
@@ -255,7 +263,7 @@ impl TaskPiece {
         (at.max(1)..self.items.len()).any(|at| {
             matches!(self.before(at), Some(Sense::And | Sense::Sign(',')))
                 && self.sense(at).is_some_and(|sense| {
-                    sense.orders() || matches!(sense, Sense::Any | Sense::Number(_) | Sense::Tongue(_))
+                    sense.orders() || matches!(sense, Sense::Any | Sense::Number(_) | Sense::LanguageName(_))
                 })
         })
     }
@@ -267,7 +275,7 @@ impl TaskPiece {
 }
 
 /// Returns to whom these items speak, and the place of what they say.
-fn speaks(items: &[TaskItem]) -> (Voice, usize) {
+fn find_voice(items: &[TaskItem]) -> (Voice, usize) {
     let sense = |at: usize| items.get(at).map(|item| item.sense);
     let mut at = 0;
     while matches!(
@@ -280,7 +288,7 @@ fn speaks(items: &[TaskItem]) -> (Voice, usize) {
     if matches!(sense(at), Some(Sense::Number(_))) && matches!(sense(at + 1), Some(Sense::Sign('.' | ')'))) {
         at += 2;
     }
-    if let Some(end) = opening(items, at) {
+    if let Some(end) = end_of_opening(items, at) {
         at = end;
     }
     if sense(at) == Some(Sense::CanYou) {
@@ -353,7 +361,7 @@ fn speaks(items: &[TaskItem]) -> (Voice, usize) {
 }
 
 /// Returns the place behind an opening such as `In your answer,`.
-fn opening(items: &[TaskItem], at: usize) -> Option<usize> {
+fn end_of_opening(items: &[TaskItem], at: usize) -> Option<usize> {
     let sense = |at: usize| items.get(at).map(|item| item.sense);
     if sense(at) != Some(Sense::In) {
         return None;

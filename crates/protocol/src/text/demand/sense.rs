@@ -1,7 +1,7 @@
-//! What the words of a task mean for a demand: the classes of the grammar, and how a table of a language gives them.
+//! The meaning of words for a demand: the classes of the grammar, and how the table of a language gives them.
 //!
-//! The input are tokens and a [`Language`], which lists phrases by their [`Sense`]. The output are items: tokens, or several of them where
-//! a phrase is longer, with a sense. The longest phrase wins. What the senses demand together is not known here.
+//! The input is tokens and a [`PhraseTable`], which lists phrases by their [`Sense`]. The output is items: tokens, or several of them where
+//! a phrase is longer, with a sense. The longest phrase wins. Nothing is known here of the demands that they make together.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(super) enum Sense {
     Sign(char),
     /// A number, in figures or words.
     Number(usize),
-    /// `once` and `twice`, and the word behind a number of times.
+    /// A number of times in one word: `once`, `twice`.
     Often(usize),
     Times,
     AtLeast,
@@ -64,7 +64,7 @@ pub(super) enum Sense {
     Say,
     /// Verbs and participles by which someone else says something: `replies`, `written`.
     Saying,
-    /// `can you`, before an order.
+    /// Words to the reader before an order: `can you`, `you must`.
     CanYou,
     /// Words around an order that say nothing.
     Polite,
@@ -102,7 +102,7 @@ pub(super) enum Sense {
     Clause,
     /// `how to`.
     HowTo,
-    /// A part of the answer or of another text: `title`, `paragraph`.
+    /// A part of the answer or of another text: `title`, `section`.
     Part,
     /// Words of programs. A task that has one is about code, whose output may be meant in place of the answer.
     Program,
@@ -114,7 +114,7 @@ pub(super) enum Sense {
     OtherOne,
     /// `from`, `missing`, behind a unit: it is counted elsewhere.
     Away,
-    /// Words such as `the` and `for`, which no one lists as keywords.
+    /// Other small words: `on`, `their`.
     Small,
     /// `such as`, `for example`: what follows shows a form.
     Like,
@@ -136,9 +136,9 @@ pub(super) enum Sense {
     OnlyTheCode,
     JsonList,
     /// A language by its code of ISO 639-3.
-    Tongue(&'static str),
+    LanguageName(&'static str),
     /// `the language`, behind the name of one.
-    TongueWord,
+    LanguageWord,
 }
 
 impl Sense {
@@ -192,7 +192,7 @@ pub(super) enum Unit {
 }
 
 /// The words of a language: phrases in small letters, by their sense. Several phrases of one sense are separated by `|`.
-pub(super) type Language = [(Sense, &'static str)];
+pub(super) type PhraseTable = [(Sense, &'static str)];
 
 /// One or several tokens with their meaning.
 #[derive(Clone, Debug)]
@@ -209,10 +209,10 @@ pub(super) struct Lexicon {
 }
 
 impl Lexicon {
-    /// Makes the lexicon of a language.
-    pub(super) fn of(language: &'static Language) -> Self {
+    /// Makes the lexicon of a table.
+    pub(super) fn of(table: &'static PhraseTable) -> Self {
         let mut by_first: BTreeMap<&str, Vec<(Vec<&str>, Sense)>> = BTreeMap::new();
-        for (sense, phrases) in language {
+        for (sense, phrases) in table {
             for phrase in phrases.split('|') {
                 let words: Vec<&str> = phrase.split(' ').collect();
                 by_first.entry(words[0]).or_default().push((words, *sense));

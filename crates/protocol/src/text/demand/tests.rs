@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn said(task: &str) -> Vec<String> {
-    demands(task).iter().map(|found| serde_json::to_string(&found.rule).unwrap()).collect()
+    find_demands(task).iter().map(|found| serde_json::to_string(&found.rule).unwrap()).collect()
 }
 
 /// A phrase with two senses would have the first one of the table.
@@ -99,13 +99,13 @@ fn no_unstated_rule_is_found() {
     let tasks: Vec<&str> = NO_RULE.lines().filter(|line| !line.trim().is_empty()).collect();
     assert!(tasks.len() >= 600, "{}", tasks.len());
     let alarms: Vec<_> =
-        tasks.iter().map(|task| (task, demands(task))).filter(|(_, rules)| !rules.is_empty()).collect();
+        tasks.iter().map(|task| (task, find_demands(task))).filter(|(_, rules)| !rules.is_empty()).collect();
     assert!(alarms.is_empty(), "{alarms:#?}");
 }
 
 fn expect(pairs: &[(&str, &[&str])]) {
     for (task, rules) in pairs {
-        let found: Vec<String> = demands(task).iter().map(|demand| demand.rule.to_string()).collect();
+        let found: Vec<String> = find_demands(task).iter().map(|demand| demand.rule.to_string()).collect();
         assert_eq!(found, *rules, "{task}");
     }
 }
@@ -222,7 +222,7 @@ proptest! {
     #[test]
     fn words_of_a_demand_are_those_of_the_task(phrases in prop::collection::vec(phrase(), 0..30)) {
         let task = phrases.join(" ");
-        for demand in demands(&task) {
+        for demand in find_demands(&task) {
             prop_assert!(task.contains(&demand.words), "{task:?} {demand:?}");
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct TaskToken {
 }
 
 /// Returns the tokens of a task.
-pub(super) fn tokens(task: &str) -> Vec<TaskToken> {
+pub(super) fn split_into_tokens(task: &str) -> Vec<TaskToken> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(first) = task[at..].chars().next() {
@@ -149,7 +149,7 @@ mod tests {
             TokenKind::Sign(sign) => sign.to_string(),
             TokenKind::LineEnd => "/".to_owned(),
         };
-        tokens(task).into_iter().map(name).collect()
+        split_into_tokens(task).into_iter().map(name).collect()
     }
 
     #[test]
