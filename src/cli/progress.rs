@@ -327,7 +327,8 @@ fn describe_form(value: &Value) -> String {
 
 /// Returns the last line of a text that is not empty, in which a voter gives its answer.
 fn last_line(text: &str) -> &str {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
+    // The fence behind a program says nothing.
+    text.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with("```")).unwrap_or_default()
 }
 
 fn describe_answer(answer: &Value) -> String {

@@ -43,6 +43,9 @@ pub fn default_roleset(hints: QuestionHints<'_>) -> DefaultRoleset {
     }
     match hints.canonical {
         Some(CanonicalKind::Number) => DefaultRoleset { name: "vote_number", why: "for --canonical number" },
+        Some(CanonicalKind::Behaviour) => {
+            DefaultRoleset { name: "vote_code", why: "for --canonical behaviour" }
+        }
         Some(CanonicalKind::Json) => {
             DefaultRoleset { name: "json_author_auditor", why: "for --canonical json" }
         }
@@ -97,6 +100,7 @@ pub fn vote_roleset(has_choices: bool, canonical: Option<CanonicalKind>) -> &'st
     match canonical {
         Some(CanonicalKind::Choice) => "vote_choice",
         Some(CanonicalKind::Number) => "vote_number",
+        Some(CanonicalKind::Behaviour) => "vote_code",
         Some(CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim)
         | None => "vote_short",
     }

@@ -33,6 +33,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "vote_choice.json",
     "vote_number.json",
     "vote_short.json",
+    "vote_code.json",
     "vote_text.json",
     "writer_physicist.json",
 ];
@@ -42,6 +43,7 @@ pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "packs/":
     "analyst.md",
     "answerer.md",
+    "python_author.md",
     "calculator.md",
     "checker.md",
     "compatibility_reviewer.md",

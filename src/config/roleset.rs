@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::packs::{Packs, split_pack};
-use protocol::text::{CanonicalRule, TextMemos};
+use protocol::text::{CanonicalKind, CanonicalRule, TextMemos};
 use protocol::{AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RunSetup, Task};
 
 /// A roleset: its protocol, its agents and its parameters.
@@ -33,7 +33,9 @@ pub struct Roleset {
 impl Roleset {
     /// Returns whether its runs execute anything: a check, or programs of agents.
     pub fn executes(&self) -> bool {
-        self.check.is_some() || self.agents.iter().any(|agent| agent.method == Method::Program)
+        self.check.is_some()
+            || self.canonical.kind == CanonicalKind::Behaviour
+            || self.agents.iter().any(|agent| agent.method == Method::Program)
     }
 }
 

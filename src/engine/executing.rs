@@ -61,7 +61,9 @@ impl Engine<'_> {
 
     /// Returns the result of a program that the same interpreter has already run, if a bank has it. A check is made anew.
     fn known_result(&self, execution: &Execution, providers: &[Provider]) -> Option<Executed> {
-        let Execution::Program { .. } = execution else { return None };
+        if matches!(execution, Execution::Check { .. }) {
+            return None;
+        }
         let known = providers.iter().find_map(|provider| provider.recorded_result(execution.key()))?;
         let Executor::Interpreter(by) = &known.by else { return None };
         let is_same = match self.state.opened().setup.interpreter {
@@ -142,7 +144,7 @@ impl Order {
                 time_max: Duration::from_millis(*timeout_ms),
             },
             (Execution::Check { .. }, None) => unreachable!("a machine without a check wants none made"),
-            (Execution::Program { .. }, _) => Means::Interpreter(setup.interpreter),
+            (Execution::Program { .. } | Execution::Trial { .. }, _) => Means::Interpreter(setup.interpreter),
         };
         Self { key: execution.key(), text: restore(execution.text(), table), means }
     }

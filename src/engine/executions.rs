@@ -16,8 +16,8 @@ impl RunState {
         let execution = self.executions_owed.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
         let is_its = match (&execution, by) {
             (Execution::Check { .. }, Executor::Command(sha256)) => self.check_sha256() == Some(*sha256),
-            (Execution::Program { .. }, Executor::Interpreter(_)) => true,
-            (Execution::Check { .. } | Execution::Program { .. }, _) => false,
+            (Execution::Program { .. } | Execution::Trial { .. }, Executor::Interpreter(_)) => true,
+            (Execution::Check { .. } | Execution::Program { .. } | Execution::Trial { .. }, _) => false,
         };
         let is_too_long = result.output.len() > OUTPUT_BYTES_MAX || result.tail.len() > TAIL_BYTES_MAX;
         if !is_its || is_too_long {
@@ -26,7 +26,7 @@ impl RunState {
         if *no_sandbox {
             let what = match execution {
                 Execution::Check { .. } => "the check",
-                Execution::Program { .. } => "a program",
+                Execution::Program { .. } | Execution::Trial { .. } => "a program",
             };
             self.degrade(DegradedKind::NoSandbox, format!("{what} ran without a sandbox"));
         }

@@ -4,6 +4,7 @@
 //! transcript, the answer, a sentence on its worth, and the metrics of many results. The same journal always gives
 //! the same bytes. A reply that is still arriving is written as the transcript will have it.
 
+mod constraints;
 mod decision;
 mod form;
 mod metrics;
@@ -20,6 +21,7 @@ mod transcript;
 mod vote;
 mod worth;
 
+pub use constraints::{CheckedRule, checked_rules};
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 pub use form::partial_reply;
 pub use metrics::metrics;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::constraints::{CheckedRule, checked_rules};
 use super::models::{counted_models, describe_quorum};
 use super::transcript::describe_withheld;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
@@ -57,6 +58,9 @@ pub struct RunResult {
     pub dissent: Vec<Dissent>,
     /// The losses that make this result worth less than it seems.
     pub degraded: Vec<Degraded>,
+    /// The rules that code checked on every answer; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<CheckedRule>,
     /// The verdicts of the user's check; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckVerdicts>,
@@ -175,6 +179,7 @@ impl RunResult {
                 .collect(),
             dissent: report.dissent,
             degraded: report.degraded,
+            constraints: checked_rules(&opened.setup),
             check: check_verdicts(state),
             usage: UsageResult {
                 prompt: totals.usage.prompt,

@@ -4,7 +4,8 @@
 //! each sample filled in, and lines about the votes.
 
 use crate::engine::RunState;
-use protocol::sampling::{ComparedTexts, DraftDifference, StopClass, VoteSection};
+use protocol::Step;
+use protocol::sampling::{BehaviourSection, ComparedTexts, DraftDifference, StopClass, VoteSection};
 use protocol::text::{counted, escape, excerpts};
 
 /// The most differences of drafts that a line names.
@@ -20,7 +21,9 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
         for (call, tokens) in state.completions() {
             // The declarations of a pair are calls of a later round.
             let own = sample.call;
-            if (call.round, call.agent, call.draft) == (own.round, own.agent, own.draft) {
+            let is_own = (call.round, call.agent, call.draft) == (own.round, own.agent, own.draft);
+            // A voter's thoughts are the inputs on which programs are tried.
+            if is_own && call.step != Step::Think {
                 sample.tokens = sample.tokens.saturating_add(*tokens);
             }
         }
@@ -68,6 +71,19 @@ fn describe_texts(texts: &ComparedTexts) -> String {
     format!("the drafts differ in {}{more}", escape::one_line(&shown.join(", ")))
 }
 
+/// Returns how many inputs the programs were compared on, as the end of a phrase.
+fn describe_trials(behaviour: &BehaviourSection) -> String {
+    let counting = behaviour.inputs.iter().filter(|input| input.counts).count();
+    if counting == 0 {
+        return " without a usable input, so that only equal texts are equal".to_owned();
+    }
+    let dropped = match behaviour.inputs.len() - counting {
+        0 => String::new(),
+        more => format!(" ({more} more, for which most programs return no value, are dropped)"),
+    };
+    format!(" on {}{dropped}", counted(counting, "input"))
+}
+
 /// Returns in one line why the votes were enough or not, and how many samples that took.
 pub fn describe_stop(section: &VoteSection) -> String {
     let looked = section.samples.iter().filter(|sample| sample.counts);
@@ -90,7 +106,8 @@ pub fn describe_stop(section: &VoteSection) -> String {
     if let Some(texts) = &section.texts {
         return format!("{}, after {samples}", describe_texts(texts));
     }
-    let certainty = format!("{:.1} % certain after {samples}", section.certainty_value * 100.0);
+    let tried = section.behaviour.as_ref().map(describe_trials).unwrap_or_default();
+    let certainty = format!("{:.1} % certain after {samples}{tried}", section.certainty_value * 100.0);
     match section.class {
         None => certainty,
         Some(StopClass::A) => format!("{certainty}, from several voters (class A)"),

@@ -130,7 +130,7 @@ impl GroupKind {
                 (Strength::Weak, "the drafts differ, and this one is the nearest to all others")
             }
             How::Medoid => (Strength::Medium, "the drafts say the same, as far as code finds it"),
-            How::Voted => match class {
+            How::Voted | How::Behaved => match class {
                 Some(StopClass::A) => {
                     (Strength::Strong, "blind samples of several voters lead clearly to this answer")
                 }

@@ -74,7 +74,7 @@ fn plausible_answer(setup: &RunSetup) -> String {
             let text = first_option(&setup.task.prompt, choices);
             text.or_else(|| choices.first().cloned()).unwrap_or_default()
         }
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim | CanonicalKind::Behaviour => {
             "Water boils at a lower temperature where the pressure of the air is lower.".to_owned()
         }
     }

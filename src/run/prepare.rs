@@ -174,7 +174,9 @@ impl RunDraft {
 fn find_better_form(setup: &RunSetup) -> Option<&'static str> {
     match setup.canonical.kind {
         CanonicalKind::Number | CanonicalKind::Choice | CanonicalKind::Json => {}
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => return None,
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim | CanonicalKind::Behaviour => {
+            return None;
+        }
     }
     match &setup.params {
         Params::Pair(pair) if pair.talk.is_always() => Some(

@@ -46,7 +46,7 @@ pub fn repeatable_executions(
 ) -> impl Iterator<Item = &(Execution, Executed)> {
     let embedded = Executor::Interpreter(embedded_interpreter());
     state.executions_made().iter().filter(move |(execution, executed)| match execution {
-        Execution::Program { .. } => {
+        Execution::Program { .. } | Execution::Trial { .. } => {
             kind == ExecutionKind::Programs && executed.by == embedded && !was_cut(executed.result.end)
         }
         Execution::Check { .. } => kind == ExecutionKind::Checks && !was_cut(executed.result.end),
@@ -87,8 +87,9 @@ pub async fn reexecute(
             // A check that cannot be started refuses nothing, so the verdict alone is not enough.
             Execution::Check { .. } => was.end == now.end,
             // A redacted run records the output with tokens and its digest salted.
-            Execution::Program { .. } if table.is_some() => was.end == now.end,
+            Execution::Program { .. } | Execution::Trial { .. } if table.is_some() => was.end == now.end,
             Execution::Program { .. } => was.end == now.end && print_the_same(&was.output, &now.output),
+            Execution::Trial { .. } => was.end == now.end && was.output == now.output,
         };
         reexecutions.push(Reexecution { was: was.end, now: now.end, is_same });
     }

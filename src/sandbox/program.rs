@@ -124,11 +124,14 @@ impl Sandbox {
         std::fs::write(&file, source).map_err(SandboxError::io("write", &file))?;
         // The version comes first, on a line of its own.
         let show = "import sys; print(sys.version.split()[0], flush=True)";
+        // Modules come from the installation alone, as with `-I`, which would ignore the seed of hashes.
         let run = format!(
-            "{show}; exec(compile(open(sys.argv[1]).read(), 'program.py', 'exec'), {{'__name__': '__main__'}})"
+            "{show}; sys.path[:] = [path for path in sys.path if path]; \
+             exec(compile(open(sys.argv[1]).read(), 'program.py', 'exec'), {{'__name__': '__main__'}})"
         );
         let file = file.to_string_lossy().into_owned();
-        let command = [PYTHON3.to_owned(), "-I".to_owned(), "-c".to_owned(), run, file];
+        let words = ["env", "PYTHONHASHSEED=0", PYTHON3, "-s", "-c", &run, &file];
+        let command = words.map(str::to_owned);
         let job = CommandJob {
             command: &command,
             folder: Path::new("/"),

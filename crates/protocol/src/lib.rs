@@ -22,6 +22,7 @@
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`contract`]: what a protocol is.
+//! - `behaviour`: what a program does, by trials of it on inputs.
 //! - `turn`: what the protocols share: thoughts, a reply in a schema, another attempt, an arbiter's choice.
 //! - [`sampling`]: blind samples, the answer of each by rule, and the count of equal ones.
 //! - [`pair`]: two agents with a dual stop.
@@ -43,12 +44,13 @@
 //! pacing
 //! pair  council  panel  review  vote  map_reduce
 //! sampling
-//! turn
+//! turn  behaviour
 //! contract
 //! text
 //! core
 //! ```
 
+mod behaviour;
 pub mod contract;
 pub mod core;
 pub mod council;

@@ -20,7 +20,7 @@ use super::review::{ApprovalParams, ApprovalSection};
 use super::sampling::VoteSection;
 use super::turn::ExecutingMachine;
 use super::vote::VoteParams;
-use crate::text::Constraint;
+use crate::text::{CanonicalRule, Constraint};
 
 /// One run of any protocol.
 pub type RunSetup = Setup<Params>;
@@ -206,8 +206,12 @@ impl ProtocolParams for Params {
         each!(self, params => params.unfit(agents))
     }
 
-    fn unreadable(&self, task: &Task) -> Option<&'static str> {
-        each!(self, params => params.unreadable(task))
+    fn unreadable(&self, task: &Task, canonical: &CanonicalRule) -> Option<&'static str> {
+        each!(self, params => params.unreadable(task, canonical))
+    }
+
+    fn compares_behaviour(&self) -> bool {
+        each!(self, params => params.compares_behaviour())
     }
 
     fn bears_loss_of(&self, agents: &[AgentSetup], lost: &BTreeSet<usize>) -> bool {

@@ -405,6 +405,7 @@ pub(super) fn canonical_kinds() -> NamedValues<CanonicalKind> {
         .with("json", CanonicalKind::Json)
         .with("choice", CanonicalKind::Choice)
         .with("verbatim", CanonicalKind::Verbatim)
+        .with("behaviour", CanonicalKind::Behaviour)
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

@@ -7,6 +7,7 @@ use crate::cli::args::{Format, RunArgs};
 use crate::cli::output::Output;
 use crate::config::{Chosen, FileConfig, expected_price, prices_as_of};
 use crate::journal::Limits;
+use crate::report::checked_rules;
 use crate::run::{RolesetSettings, at_once, draft, find_shortage, named_models};
 use protocol::RunSetup;
 use protocol::core::{ExitCode, Price};
@@ -71,6 +72,7 @@ pub(super) fn print_plan(
             "completion_tokens_max": worst.completion_tokens,
             "context_tokens_max": worst.context_tokens,
             "cost_micro_usd_max": cost,
+            "constraints": checked_rules(setup),
             "at_once": least.map(|least| json!({
                 "calls": least.calls,
                 "prompt_tokens": least.prompt,
@@ -93,6 +95,10 @@ pub(super) fn print_plan(
     }
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     output.line(&format!("{}{why}: {}", setup.roleset, agents.join(", ")))?;
+    for rule in checked_rules(setup) {
+        let words = rule.words.map(|words| format!(", because the task says “{words}”")).unwrap_or_default();
+        output.line(&escape::terminal(&format!("the answer is checked for {}{words}", rule.rule)))?;
+    }
     if let Some(least) = least {
         output.line("if the agents agree at once, about:")?;
         print_figures(output, least.calls, least.prompt, least.completion, least_cost)?;

@@ -50,6 +50,8 @@ pub(in crate::serve) struct RequestedRun {
     pub(in crate::serve) canonical: Option<CanonicalRule>,
     /// The answer of a vote that does not settle, if it is not that of the roleset.
     pub(in crate::serve) on_disagreement: Option<OnDisagreement>,
+    /// Whether rules that the task states in plain words are left unchecked.
+    pub(in crate::serve) no_demands: bool,
     /// The least confidence of an answer that is given, if the caller asks for one.
     pub(in crate::serve) min_confidence: Option<BasisPoints>,
     /// The most that the run may use.
@@ -77,6 +79,9 @@ pub(in crate::serve) struct Extension {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "leader")]
     on_disagreement: Option<OnDisagreement>,
+    /// Whether rules that the task states in plain words, such as "in three sentences", are checked; true if absent.
+    #[serde(default)]
+    inferred_constraints: Option<bool>,
     /// The least confidence of an answer that is given, 0 to 1, where the server has a calibration.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
@@ -201,8 +206,14 @@ impl RequestedRun {
             return Err(ApiError::field(tokens_field, "a reply of no tokens is no reply"));
         }
         let kind = format.as_ref().and_then(AnswerFormat::kind);
-        let Extension { choices, canonical: asked_kind, on_disagreement, min_confidence, budget } =
-            extension.unwrap_or_default();
+        let Extension {
+            choices,
+            canonical: asked_kind,
+            on_disagreement,
+            inferred_constraints,
+            min_confidence,
+            budget,
+        } = extension.unwrap_or_default();
         if choices.as_ref().is_some_and(Vec::is_empty) {
             return Err(ApiError::field("consensus.choices", "name the choices, or leave the field out"));
         }
@@ -220,6 +231,7 @@ impl RequestedRun {
             documents,
             canonical,
             on_disagreement,
+            no_demands: inferred_constraints == Some(false),
             min_confidence,
             limits: budget.unwrap_or_default().limits()?,
             schema,
@@ -237,6 +249,7 @@ impl RequestedRun {
             documents,
             canonical,
             on_disagreement,
+            no_demands,
             min_confidence,
             limits,
             schema,
@@ -257,6 +270,9 @@ impl RequestedRun {
             of.push(json!("review"));
         }
         of.extend(on_disagreement.map(|answer| json!(["on_disagreement", answer])));
+        if *no_demands {
+            of.push(json!("no inferred constraints"));
+        }
         of.extend(min_confidence.map(|least| json!(["min_confidence", least])));
         if *limits != Limits::default() {
             of.push(json!(["limits", limits]));

@@ -33,6 +33,9 @@ pub(super) fn apply_request(mut variant: Variant, asked: &RequestedRun) -> Resul
     if variant.is_calibrated() {
         require_calibrated_settings(asked, &variant.setup)?;
     }
+    if asked.no_demands {
+        variant = variant.without_demands();
+    }
     if let Some(max) = asked.reply_tokens {
         variant = variant.with_reply_tokens(max);
     }

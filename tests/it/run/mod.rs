@@ -6,6 +6,7 @@ mod damaged_journal;
 mod impossible_token_counts;
 mod interrupted_by_signal;
 mod lost_servers;
+mod programs;
 mod redaction_corpus;
 mod redaction_in_linear_time;
 mod redaction_round_trip;

@@ -28,7 +28,8 @@ pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str
         | CanonicalKind::Lines
         | CanonicalKind::Number
         | CanonicalKind::Choice
-        | CanonicalKind::Verbatim => "\"…\"",
+        | CanonicalKind::Verbatim
+        | CanonicalKind::Behaviour => "\"…\"",
     }
 }
 

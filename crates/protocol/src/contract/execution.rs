@@ -34,6 +34,11 @@ pub enum Execution {
         /// The program as it is run.
         source: String,
     },
+    /// A trial of a program on inputs, of which every printed line counts.
+    Trial {
+        /// The program with its inputs, as it is run.
+        source: String,
+    },
 }
 
 impl Execution {
@@ -41,7 +46,7 @@ impl Execution {
     pub fn text(&self) -> &str {
         match self {
             Self::Check { text } => text,
-            Self::Program { source } => source,
+            Self::Program { source } | Self::Trial { source } => source,
         }
     }
 
@@ -50,6 +55,7 @@ impl Execution {
         match self {
             Self::Check { text } => Hasher::default().part(b"check").part(text.as_bytes()).finish(),
             Self::Program { source } => Hasher::default().part(b"program").part(source.as_bytes()).finish(),
+            Self::Trial { source } => Hasher::default().part(b"trial").part(source.as_bytes()).finish(),
         }
     }
 }

@@ -18,8 +18,8 @@ use crypto::Digest;
 pub(crate) struct Executions {
     /// Whether the user has a check of final texts.
     has_check: bool,
-    /// Whether an agent writes programs.
-    has_programs: bool,
+    /// Whether programs are run.
+    runs_programs: bool,
     known: BTreeMap<Digest, ExecutionResult>,
     missing: RefCell<Option<Execution>>,
 }
@@ -27,8 +27,11 @@ pub(crate) struct Executions {
 impl Executions {
     /// Begins without a result.
     pub(crate) fn new<P>(setup: &Setup<P>) -> Self {
-        let (has_check, has_programs) = (setup.check_command.is_some(), setup.has_programs());
-        Self { has_check, has_programs, ..Self::default() }
+        Self {
+            has_check: setup.check_command.is_some(),
+            runs_programs: setup.runs_programs(),
+            ..Self::default()
+        }
     }
 
     /// Checks a final text by the user's command, if there is one.
@@ -49,6 +52,11 @@ impl Executions {
         self.result(Execution::Program { source: source.to_owned() })
     }
 
+    /// Returns the result of a trial, or `None` if it must be made first.
+    pub(crate) fn trial(&self, source: String) -> Option<&ExecutionResult> {
+        self.result(Execution::Trial { source })
+    }
+
     fn result(&self, execution: Execution) -> Option<&ExecutionResult> {
         let known = self.known.get(&execution.key());
         if known.is_none() {
@@ -59,7 +67,7 @@ impl Executions {
 
     /// Returns false if no reply of the run can need an execution.
     pub(crate) fn are_possible(&self) -> bool {
-        self.has_check || self.has_programs
+        self.has_check || self.runs_programs
     }
 
     /// Takes note of a result.

@@ -141,6 +141,8 @@ pub enum How {
     Scored,
     /// The votes of blind samples were enough.
     Voted,
+    /// The votes of blind programs that do the same on every input were enough, and this is the shortest of them.
+    Behaved,
     /// Blind drafts of a text say the same as far as code finds it, and this one is the nearest to all others.
     Medoid,
 }
@@ -156,6 +158,7 @@ impl How {
             Self::Arbitrated => "arbitrated",
             Self::Scored => "scored",
             Self::Voted => "voted",
+            Self::Behaved => "behaved",
             Self::Medoid => "medoid",
         }
     }

@@ -8,7 +8,7 @@ use super::machine::Protocol;
 use super::overrides::Override;
 use super::setup::{AgentSetup, BadSetup, Setup};
 use super::task::Task;
-use crate::text::Constraint;
+use crate::text::{CanonicalKind, CanonicalRule, Constraint};
 
 /// The parameters of a protocol, and everything that a caller can ask of it before a run.
 pub trait ProtocolParams: Clone {
@@ -57,8 +57,13 @@ pub trait ProtocolParams: Clone {
     }
 
     /// Returns why the protocol cannot work on a task, if it cannot.
-    fn unreadable(&self, _task: &Task) -> Option<&'static str> {
+    fn unreadable(&self, _task: &Task, _canonical: &CanonicalRule) -> Option<&'static str> {
         None
+    }
+
+    /// Returns true if the protocol compares programs by what they do.
+    fn compares_behaviour(&self) -> bool {
+        false
     }
 
     /// Returns true if a run of these agents continues without those of them that were lost, because their servers have failed for good.
@@ -147,10 +152,15 @@ impl<P: ProtocolParams> Setup<P> {
         if let Some(why) = self.params.unfit(&self.agents) {
             return Err(BadSetup::Unreadable(why));
         }
+        if self.canonical.kind == CanonicalKind::Behaviour && !self.params.compares_behaviour() {
+            return Err(BadSetup::Unreadable(
+                "programs are compared by what they do in a `vote` alone, such as the roleset `vote_code`",
+            ));
+        }
         if self.chunk_plan.is_some() && !self.params.reads_pieces() {
             return Err(BadSetup::Unreadable("this protocol reads its documents whole, and not in pieces"));
         }
-        if let Some(why) = self.params.unreadable(&self.task) {
+        if let Some(why) = self.params.unreadable(&self.task, &self.canonical) {
             return Err(BadSetup::Unreadable(why));
         }
         if let Some(name) = self.chunk_plan.as_ref().and_then(|plan| plan.out_of_range(&self.task)) {

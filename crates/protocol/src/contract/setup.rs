@@ -12,7 +12,7 @@ use super::chunk_plan::ChunkPlan;
 use super::execution::CheckCommand;
 use super::task::Task;
 use crate::text::vacuity::{PromptEcho, fold_user_words};
-use crate::text::{CanonicalRule, Constraint, TextMemos};
+use crate::text::{CanonicalKind, CanonicalRule, Constraint, TextMemos};
 use crypto::Hasher;
 
 /// One run: task, agents, rules, and the parameters of its protocol.
@@ -114,9 +114,14 @@ impl<P> Setup<P> {
         self.everybody().any(|agent| agent.method == Method::Program)
     }
 
+    /// Returns true if programs that agents write are run: for the value that they print, or to compare what they do.
+    pub fn runs_programs(&self) -> bool {
+        self.has_programs() || self.canonical.kind == CanonicalKind::Behaviour
+    }
+
     /// Returns true if the run may have to execute something: the user's check, or a program.
     pub fn executes(&self) -> bool {
-        self.check_command.is_some() || self.has_programs()
+        self.check_command.is_some() || self.runs_programs()
     }
 
     /// Returns every agent, the arbiter last.

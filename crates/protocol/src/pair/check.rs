@@ -320,7 +320,8 @@ impl ReplyCheck<'_> {
             | CanonicalKind::Lines
             | CanonicalKind::Json
             | CanonicalKind::Choice
-            | CanonicalKind::Verbatim => agent.text_chars_max(),
+            | CanonicalKind::Verbatim
+            | CanonicalKind::Behaviour => agent.text_chars_max(),
         };
         if text.chars().count() >= max {
             // A server that enforces the length closes the string in the middle of a sentence.

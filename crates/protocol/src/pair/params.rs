@@ -133,9 +133,11 @@ impl Adopt {
     pub fn for_kind(kind: CanonicalKind) -> Self {
         match kind {
             CanonicalKind::Number | CanonicalKind::Choice => Self::Never,
-            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-                Self::Handle
-            }
+            CanonicalKind::Text
+            | CanonicalKind::Lines
+            | CanonicalKind::Json
+            | CanonicalKind::Verbatim
+            | CanonicalKind::Behaviour => Self::Handle,
         }
     }
 }

@@ -114,7 +114,11 @@ fn solve(kind: CanonicalKind, drafting: Drafting) -> &'static str {
             "Solve the task step by step, and check the result. Nobody else will see this. End with a line that begins \
              with `Answer:` and holds the final text."
         }
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+        CanonicalKind::Text
+        | CanonicalKind::Lines
+        | CanonicalKind::Json
+        | CanonicalKind::Verbatim
+        | CanonicalKind::Behaviour => {
             "Solve the task step by step, in plain words, and check the result. Nobody else will see this. Begin with \
              `Step 1:` and what exactly is asked. End with a line that begins with `Answer:` and holds the final text."
         }
@@ -178,7 +182,7 @@ fn words_for_answer(setup: &Setup<PairParams>, agent: usize) -> String {
         CanonicalKind::Json => format!(
             "the JSON value that you wrote after `Answer:`, as it is and not inside quotes, shorter than {room} characters."
         ),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim | CanonicalKind::Behaviour => {
             if let Some(count) = sentence_count(setup) {
                 return format!(
                     "the list of the {count} sentences of what you wrote after `Answer:`, one by one; if they were not \
@@ -204,7 +208,11 @@ fn sentence_count(setup: &Setup<PairParams>) -> Option<usize> {
 fn reminder(setup: &Setup<PairParams>, agent: usize) -> String {
     match setup.canonical.kind {
         CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", describe_text_form(setup)),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+        CanonicalKind::Text
+        | CanonicalKind::Lines
+        | CanonicalKind::Json
+        | CanonicalKind::Verbatim
+        | CanonicalKind::Behaviour => {
             let room = setup.agents[agent].text_chars_max();
             let list = if sentence_count(setup).is_some() { ", written as the list of them" } else { "" };
             format!("{}{list}; shorter than {room} characters.", describe_text_form(setup))

@@ -50,7 +50,7 @@ use super::contract::{
     AgentSetup, CallId, EitherMachine, OnDisagreement, Override, ProtocolParams, QUOTED, Setup, Step,
     TalkForm, Task, Thinking, WorstCase, are_enough_left, min_members_fault, tokens,
 };
-use crate::text::Constraint;
+use crate::text::{CanonicalRule, Constraint};
 
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
 pub use counted::CountedPanel;
@@ -127,7 +127,7 @@ impl ProtocolParams for PanelParams {
         self.talk.is_always()
     }
 
-    fn unreadable(&self, task: &Task) -> Option<&'static str> {
+    fn unreadable(&self, task: &Task, _: &CanonicalRule) -> Option<&'static str> {
         if task.is_searched {
             return Some(
                 "members of a panel do not search documents; give them with -f, or use another protocol",

@@ -37,7 +37,7 @@ mod state;
 use std::ops::RangeInclusive;
 
 use super::contract::{CallId, Override, ProtocolParams, Setup, Step, Task, Thinking, WorstCase, tokens};
-use crate::text::Constraint;
+use crate::text::{CanonicalRule, Constraint};
 
 pub use diff::{DiffLine, DiffSign, PARTS_MAX, added_lines, diff_lines};
 pub use form::Finding;
@@ -99,7 +99,7 @@ impl ProtocolParams for ApprovalParams {
         self.fault()
     }
 
-    fn unreadable(&self, task: &Task) -> Option<&'static str> {
+    fn unreadable(&self, task: &Task, _: &CanonicalRule) -> Option<&'static str> {
         self.unreadable_task(task)
     }
 

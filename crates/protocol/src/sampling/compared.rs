@@ -91,6 +91,7 @@ fn read(kind: CanonicalKind, draft: &Answer) -> TextReading {
         CanonicalKind::Text => TextReading::of_prose(&draft.shown),
         CanonicalKind::Lines
         | CanonicalKind::Verbatim
+        | CanonicalKind::Behaviour
         | CanonicalKind::Number
         | CanonicalKind::Json
         | CanonicalKind::Choice => TextReading::of_code(&draft.canonical.text),

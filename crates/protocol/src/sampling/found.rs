@@ -32,9 +32,11 @@ pub(super) fn answer<Choice: Fn(&str) -> Option<String>>(
     let reply = after_thoughts(reply)?;
     match asked.canonicalizer.kind() {
         CanonicalKind::Number | CanonicalKind::Choice => asked.short(reply),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-            asked.long(reply)
-        }
+        CanonicalKind::Text
+        | CanonicalKind::Lines
+        | CanonicalKind::Json
+        | CanonicalKind::Verbatim
+        | CanonicalKind::Behaviour => asked.long(reply),
     }
 }
 
@@ -150,7 +152,11 @@ impl<Choice: Fn(&str) -> Option<String>> AskedQuestion<'_, Choice> {
             }
             CanonicalKind::Number => number(text, self.prompt, self.canonicalizer),
             CanonicalKind::Choice => (self.choice)(text),
-            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+            CanonicalKind::Text
+            | CanonicalKind::Lines
+            | CanonicalKind::Json
+            | CanonicalKind::Verbatim
+            | CanonicalKind::Behaviour => {
                 let canonical = self.canonicalizer.canonicalize(text).ok()?;
                 if canonical.text.is_empty() { None } else { Some(text.to_owned()) }
             }
@@ -201,7 +207,9 @@ fn without_marks(text: &str, kind: CanonicalKind) -> Cow<'_, str> {
             Cow::Owned(text.to_owned())
         }
         CanonicalKind::Text => without_emphasis(text),
-        CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => Cow::Borrowed(text),
+        CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim | CanonicalKind::Behaviour => {
+            Cow::Borrowed(text)
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod report;
 mod sample;
 mod sampler;
 mod tally;
+mod trials;
 
 pub use compared::{ComparedTexts, DraftDifference};
 pub(crate) use counting::{CountDecision, CountProgress, CountRule, Counting, LongTexts};
@@ -29,3 +30,4 @@ pub use report::{SampleReport, VoteSection, VotedAnswer};
 pub(crate) use sampler::{Sampler, worst_case};
 pub use tally::StopClass;
 pub(crate) use tally::{CERTAIN, VoteCount};
+pub use trials::{BehaviourSection, TriedInput};

@@ -14,6 +14,9 @@ use crate::turn::{TurnPrompt, program_request};
 /// The request for an answer that is the whole reply.
 const WRITE_WHOLE: &str = "Write the complete answer, and nothing else.";
 
+/// The request for a program.
+const WRITE_PROGRAM: &str = "Write it in one ```python block, and nothing else.";
+
 /// How a voter is asked, and where its answer is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleForm {
@@ -70,11 +73,17 @@ pub(super) fn words<P: ProtocolParams>(setup: &Setup<P>, prompt: &str) -> TurnPr
 
 /// Returns the prompt of a voter whose whole reply is its answer.
 pub(super) fn whole<P: ProtocolParams>(setup: &Setup<P>) -> TurnPrompt {
-    TurnPrompt {
-        situation: task(setup, &setup.task.prompt),
-        think: WRITE_WHOLE.to_owned(),
-        write: String::new(),
-    }
+    let think = if setup.canonical.kind == CanonicalKind::Behaviour { WRITE_PROGRAM } else { WRITE_WHOLE };
+    TurnPrompt { situation: task(setup, &setup.task.prompt), think: think.to_owned(), write: String::new() }
+}
+
+/// Returns the prompt of a voter that writes inputs on which programs are tried.
+pub(super) fn inputs<P: ProtocolParams>(setup: &Setup<P>, function: &str) -> TurnPrompt {
+    let think = format!(
+        "Do not solve the task. Write 6 short calls of `{function}` that would tell a right program from a wrong one: typical and edge \
+         inputs. Write one call on each line, with literal values only, and nothing else."
+    );
+    TurnPrompt { situation: task(setup, &setup.task.prompt), think, write: String::new() }
 }
 
 /// Returns the prompt of a voter that answers by a program.
@@ -87,9 +96,9 @@ pub(super) fn program<P: ProtocolParams>(setup: &Setup<P>) -> TurnPrompt {
 }
 
 /// Returns the program's own words to voters. They are not an answer to any task.
-pub(super) fn own_words<P: ProtocolParams>(setup: &Setup<P>) -> [String; 4] {
+pub(super) fn own_words<P: ProtocolParams>(setup: &Setup<P>) -> [String; 5] {
     let TurnPrompt { think, write, .. } = words(setup, "");
-    [think, write, program_request().to_owned(), WRITE_WHOLE.to_owned()]
+    [think, write, program_request().to_owned(), WRITE_WHOLE.to_owned(), WRITE_PROGRAM.to_owned()]
 }
 
 fn solve(kind: CanonicalKind) -> &'static str {
@@ -102,7 +111,11 @@ fn solve(kind: CanonicalKind) -> &'static str {
             "Solve the task step by step, and check the result. End with a line that begins with `Answer:` and holds the \
              chosen answer alone."
         }
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+        CanonicalKind::Text
+        | CanonicalKind::Lines
+        | CanonicalKind::Json
+        | CanonicalKind::Verbatim
+        | CanonicalKind::Behaviour => {
             "Solve the task step by step, in plain words, and check the result. End with a line that begins with `Answer:` \
              and holds the complete answer, and nothing after it."
         }

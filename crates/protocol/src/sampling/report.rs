@@ -9,6 +9,7 @@ use super::mentions::FoundBy;
 use super::sample::SampleResult;
 use super::sampler::{Sampler, VoteSample};
 use super::tally::{StopClass, VoteCount, VotesFor};
+use super::trials::{BehaviourSection, Trials};
 use crate::contract::{
     AgentReport, BlindVote, CallId, Degraded, Dissent, Fraction, Lead, Method, Outcome, Report, Setup,
 };
@@ -30,6 +31,9 @@ pub struct VoteSection {
     /// What the comparison of long texts has found; `None` for answers that were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub texts: Option<ComparedTexts>,
+    /// The inputs on which programs were tried; `None` for other answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behaviour: Option<BehaviourSection>,
     /// Every sample that was asked for, in the order in which they are looked at. Those after the loss of their
     /// voter have their places among them.
     pub samples: Vec<SampleReport>,
@@ -74,6 +78,12 @@ pub struct SampleReport {
     pub text: Option<String>,
     /// The digest of the answer's canonical form.
     pub sha256: Option<Digest>,
+    /// The fingerprint of what its program does, if it can be compared. Equal ones are equal answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behaviour: Option<Digest>,
+    /// What its program did with each input in turn; empty unless it was tried.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<String>,
     /// The rule that found the answer.
     pub found_by: Option<FoundBy>,
     /// The reason why it is no vote; `None` for a vote, and while it is not complete.
@@ -121,6 +131,7 @@ impl Sampler {
             certainty_value: (certainty.value() * 1e6).round() / 1e6,
             answers: voted_answers(setup, &count),
             texts: None,
+            behaviour: self.trials.as_ref().map(Trials::section),
             samples: self.sample_reports(setup),
             looked_at: u32::try_from(self.looked).unwrap_or(u32::MAX),
             saved: most.saturating_sub(asked),
@@ -162,6 +173,12 @@ impl Sampler {
             counts: number < self.looked,
             text: answer.map(|answer| answer.shown.clone()),
             sha256: answer.map(|answer| answer.canonical.digest),
+            behaviour: self
+                .trials
+                .as_ref()
+                .and_then(Trials::fingerprints)
+                .and_then(|of_all| of_all.get(&number).copied()),
+            results: self.trials.as_ref().map(|trials| trials.shown_results(number)).unwrap_or_default(),
             found_by,
             no_vote: result.and_then(SampleResult::no_vote),
             order: self.order(setup, number),

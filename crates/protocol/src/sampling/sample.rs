@@ -5,10 +5,12 @@
 //!                          └─ none found ─► the answer in a form ─► a vote, or none
 //!  whole     free text, which is the answer ──────────────────────► a vote, or none
 //!  program   a program ─► it is run ─► the printed value ─────────► a vote, or none
+//!  behaviour a program, which is tried before it counts ──────────► a vote, or none
 //! ```
 //!
 //! The input is the setup, the call of the sample, and its replies. The output is requests, and at last an answer, or the reason why the
-//! sample has no answer. No sample is repaired: a further one costs as much, and is independent.
+//! sample has no answer. A whole reply that breaks a rule of the task goes back once with the reason. No other sample is repaired: a further
+//! one costs as much, and is independent.
 
 use std::ops::ControlFlow;
 
@@ -16,6 +18,7 @@ use super::found::{self, AskedQuestion};
 use super::mentions::FoundBy;
 use super::options::LetteredOptions;
 use super::prompt::{self, AnswerExtent, SampleForm};
+use crate::behaviour::find_program;
 use crate::contract::{
     Answer, Ask, CallId, Conversation, Executions, Finish, Method, ProtocolParams, Reply, ReplyShape, Setup,
     Step, Thinking, with_text,
@@ -35,6 +38,8 @@ pub(super) struct SampleCheck<'a, P> {
     pub(super) prompt_echo: &'a PromptEcho,
     pub(super) executions: &'a Executions,
     pub(super) form: SampleForm,
+    /// The function that a program must have, where programs are compared by what they do.
+    pub(super) function: Option<&'a str>,
 }
 
 /// A sample that waits for a reply.
@@ -126,10 +131,13 @@ impl OpenSample {
             let Some(answer) = found::whole_answer(&reply.text) else {
                 return no_vote("it has thoughts and no answer".to_owned());
             };
-            return ControlFlow::Break(match check.take(call, answer) {
-                Ok(answer) => SampleResult::Vote(answer, FoundBy::Whole),
-                Err(why) => SampleResult::NoVote(why.to_string()),
-            });
+            return match check.take_whole(call, answer) {
+                Ok(answer) => ControlFlow::Break(SampleResult::Vote(answer, FoundBy::Whole)),
+                Err(why @ Violation::Constraint(_)) if call.attempt == 0 => {
+                    ControlFlow::Continue(self.draft.send_back(agent, setup.seed, &reply.text, &why))
+                }
+                Err(why) => no_vote(why.to_string()),
+            };
         }
         if call.step == Step::Sample
             && let Some((answer, found_by)) = self.find_answer(check, &reply.text)
@@ -186,10 +194,22 @@ impl<P: ProtocolParams> SampleCheck<'_, P> {
         self.canonicalizer.canonicalize(text).ok().map(|_| self.canonicalizer.shown(text))
     }
 
+    /// Accepts a whole reply as an answer. Of a reply with a program, the answer is the program.
+    fn take_whole(&self, call: CallId, reply: &str) -> Result<Answer, Violation> {
+        match self.function {
+            Some(function) => self.take(call, &find_program(reply, function)?),
+            None => self.take(call, reply),
+        }
+    }
+
     /// Accepts an answer that follows every rule.
     fn take(&self, call: CallId, text: &str) -> Result<Answer, Violation> {
-        let (chars_max, rules) =
-            (self.setup.agents[call.agent].text_chars_max(), self.setup.params.constraints());
+        // A reply that is cut off is no vote, so a program, which has few characters in a token, may be as long as its reply.
+        let chars_max = match self.function {
+            Some(_) => usize::MAX,
+            None => self.setup.agents[call.agent].text_chars_max(),
+        };
+        let rules = self.setup.params.constraints();
         Answer::take(text, chars_max, self.canonicalizer, self.prompt_echo, rules, self.executions)
     }
 

@@ -10,6 +10,7 @@ use super::options::LetteredOptions;
 use super::prompt::{self, AnswerExtent, SampleForm};
 use super::sample::{OpenSample, SampleCheck, SampleResult};
 use super::tally::{CountedSample, Sameness, VoteCount};
+use super::trials::Trials;
 use crate::contract::{
     Action, Answer, Ask, CallId, Executions, Method, ProtocolParams, Reply, Setup, Step, Thinking,
     Unexpected, WorstCase, tokens,
@@ -36,6 +37,8 @@ pub(crate) struct Sampler {
     pub(super) samples: Vec<VoteSample>,
     /// The number of samples that were looked at. They are complete; the further ones may be.
     pub(crate) looked: usize,
+    /// The trials of programs that are compared by what they do, if the answers are such programs.
+    pub(super) trials: Option<Trials>,
 }
 
 /// One sample of a run.
@@ -77,6 +80,7 @@ impl Sampler {
             options,
             prompt_echo: setup.prompt_echo(&user_words, &own_words),
             form,
+            trials: Trials::new(setup, &voters),
             voters,
             samples: Vec::new(),
             looked: 0,
@@ -103,6 +107,7 @@ impl Sampler {
             prompt_echo: &self.prompt_echo,
             executions: &self.executions,
             form: self.form,
+            function: self.trials.as_ref().map(|trials| trials.function.as_str()),
         }
     }
 
@@ -110,6 +115,11 @@ impl Sampler {
     /// once, and are not asked for.
     pub(crate) fn ask_up_to<P: ProtocolParams>(&mut self, setup: &Setup<P>, count: usize) -> Vec<Action> {
         let mut actions = Vec::new();
+        if self.samples.is_empty()
+            && let Some(trials) = &self.trials
+        {
+            actions.extend(trials.ask(setup, self.form).map(Action::Ask));
+        }
         let lost = self.lost_voters(self.looked);
         while self.samples.len() < count {
             if lost.contains(&self.voter(self.samples.len())) {
@@ -130,6 +140,12 @@ impl Sampler {
         call: CallId,
         reply: &Reply,
     ) -> Result<Option<Ask>, Unexpected> {
+        if let Some(trials) = &mut self.trials
+            && trials.awaits == Some(call)
+        {
+            trials.take_inputs(&reply.text);
+            return Ok(None);
+        }
         for number in 0..self.samples.len() {
             let VoteSample::Open(open) = &self.samples[number] else { continue };
             if open.call() != call {
@@ -156,13 +172,22 @@ impl Sampler {
         cause: &str,
     ) -> Result<(), Unexpected> {
         let waits = |sample: &VoteSample| matches!(sample, VoteSample::Open(open) if open.call() == call);
-        let number = self.samples.iter().position(waits).ok_or(Unexpected::NotAsked(call))?;
+        let number = self.samples.iter().position(waits);
+        let inputs = self.trials.as_mut().filter(|trials| trials.awaits == Some(call));
+        if number.is_none() && inputs.is_none() {
+            return Err(Unexpected::NotAsked(call));
+        }
         let mut lost = self.lost_voters(self.samples.len());
         lost.insert(call.agent);
         if !setup.bears_loss_of(&lost) {
             return Err(Unexpected::NotAsked(call));
         }
-        self.samples[number] = VoteSample::lost(Some(cause.to_owned()));
+        if let Some(number) = number {
+            self.samples[number] = VoteSample::lost(Some(cause.to_owned()));
+        } else if let Some(trials) = &mut self.trials {
+            // The inputs of the task are left.
+            trials.take_inputs("");
+        }
         Ok(())
     }
 
@@ -191,11 +216,22 @@ impl Sampler {
         actions
     }
 
-    /// Looks at the next sample. Returns false if it is not complete.
+    /// Looks at the next sample. Returns false if it is not complete, or cannot be tried yet.
     pub(crate) fn look_at_next(&mut self) -> bool {
-        let is_complete = matches!(self.samples.get(self.looked), Some(VoteSample::Complete { .. }));
-        self.looked += usize::from(is_complete);
-        is_complete
+        let number = self.looked;
+        let Some(VoteSample::Complete { result, .. }) = self.samples.get_mut(number) else { return false };
+        if let Some(trials) = &mut self.trials {
+            if trials.awaits.is_some() {
+                return false;
+            }
+            if let SampleResult::Vote(answer, _) = result
+                && let Some(fault) = trials.try_program(number, &answer.shown, &self.executions)
+            {
+                *result = SampleResult::NoVote(fault);
+            }
+        }
+        self.looked += 1;
+        true
     }
 
     /// Returns true once a sample has been asked for.
@@ -206,6 +242,7 @@ impl Sampler {
     /// Cancels the calls of samples that are not complete.
     pub(crate) fn cancel_open(&self) -> Vec<Action> {
         let mut actions = Vec::new();
+        actions.extend(self.trials.as_ref().and_then(|trials| trials.awaits).map(Action::Cancel));
         for sample in &self.samples {
             if let VoteSample::Open(open) = sample {
                 actions.push(Action::Cancel(open.call()));
@@ -223,7 +260,7 @@ impl Sampler {
             let VoteSample::Complete { result, model } = sample else { return None };
             let voter = self.voter(number);
             let (method, model) = (setup.agents[voter].method, model.as_deref().map(bare_model));
-            Some(CountedSample { voter, method, model, result })
+            Some(CountedSample { number, voter, method, model, result })
         })
     }
 
@@ -235,11 +272,26 @@ impl Sampler {
         })
     }
 
+    /// Returns true if the answers are programs that are tried.
+    pub(crate) fn tries_programs(&self) -> bool {
+        self.trials.is_some()
+    }
+
+    /// Returns true if programs were tried, and are counted by what they did.
+    pub(crate) fn counts_behaviour(&self) -> bool {
+        self.trials.as_ref().is_some_and(|trials| trials.fingerprints().is_some())
+    }
+
     /// Counts the samples that were looked at. Where a whole reply in prose is the answer, a short one counts for another that says the same.
     pub(crate) fn count<'a, P>(&'a self, setup: &'a Setup<P>) -> VoteCount<'a> {
         let is_prose = self.form.answer == AnswerExtent::Whole && setup.canonical.kind == CanonicalKind::Text;
-        let sameness =
-            if is_prose { Sameness::ShortAnswer { prompt: &setup.task.prompt } } else { Sameness::Canonical };
+        let sameness = if let Some(fingerprints) = self.trials.as_ref().and_then(Trials::fingerprints) {
+            Sameness::Behaviour { fingerprints }
+        } else if is_prose {
+            Sameness::ShortAnswer { prompt: &setup.task.prompt }
+        } else {
+            Sameness::Canonical
+        };
         VoteCount::new(self.counted_samples(setup), sameness)
     }
 }
@@ -267,7 +319,14 @@ pub(crate) fn worst_case<P: ProtocolParams>(
             Thinking::Free
         };
         let mut conversation = tokens(&form.introduction.system(setup, voter)) + task + SAMPLE_WORDS;
-        total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
+        // A whole reply that breaks a rule goes back once.
+        let is_sent_back = form.answer == AnswerExtent::Whole && !setup.params.constraints().is_empty();
+        total.add_form(&mut conversation, thinking, u32::from(is_sent_back), u64::from(agent.max_tokens));
+    }
+    if setup.canonical.kind == CanonicalKind::Behaviour {
+        let agent = &setup.agents[voters[0]];
+        let mut conversation = tokens(&form.introduction.system(setup, voters[0])) + task + SAMPLE_WORDS;
+        total.add_form(&mut conversation, Thinking::None, 0, u64::from(agent.max_tokens));
     }
     total
 }

@@ -3,12 +3,15 @@
 //! The input is samples in their order. The output is the answers with their votes. What comes after the last sample that was looked at
 //! counts for nothing.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::sample::SampleResult;
 use crate::contract::{Answer, Lead, Method};
 use crate::core::BasisPoints;
 use crate::text::ShortAnswer;
+use crypto::Digest;
 
 /// The grounds on which a vote ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -52,6 +55,8 @@ pub(crate) struct VotesFor<'a> {
 /// A sample that was looked at.
 #[derive(Clone, Debug)]
 pub(crate) struct CountedSample<'a> {
+    /// Its place among all samples, from 0.
+    pub(super) number: usize,
     pub(crate) voter: usize,
     pub(crate) method: Method,
     /// The bare name of the model that drew it, if it is known.
@@ -77,13 +82,16 @@ pub(super) enum Sameness<'a> {
     Canonical,
     /// Those with one canonical form, and short texts that are the same answer to this prompt.
     ShortAnswer { prompt: &'a str },
+    /// Programs with one fingerprint, by the numbers of their samples. One without a fingerprint counts for nothing. The shortest program
+    /// stands for all that are equal to it.
+    Behaviour { fingerprints: &'a BTreeMap<usize, Digest> },
 }
 
 impl Sameness<'_> {
     /// Returns the words of an answer that is compared by them.
     fn read(self, answer: &Answer) -> Option<ShortAnswer> {
         match self {
-            Self::Canonical => None,
+            Self::Canonical | Self::Behaviour { .. } => None,
             Self::ShortAnswer { .. } => ShortAnswer::new(&answer.shown),
         }
     }
@@ -92,7 +100,15 @@ impl Sameness<'_> {
     fn is_same(self, one: Option<&ShortAnswer>, other: Option<&ShortAnswer>) -> bool {
         match (self, one, other) {
             (Self::ShortAnswer { prompt }, Some(one), Some(other)) => one.is_same_as(other, prompt),
-            (Self::ShortAnswer { .. } | Self::Canonical, _, _) => false,
+            (Self::ShortAnswer { .. } | Self::Canonical | Self::Behaviour { .. }, _, _) => false,
+        }
+    }
+
+    /// Returns the digest by which the answer of this sample is compared, if it counts.
+    fn digest(self, number: usize, answer: &Answer) -> Option<Digest> {
+        match self {
+            Self::Canonical | Self::ShortAnswer { .. } => Some(answer.canonical.digest),
+            Self::Behaviour { fingerprints } => fingerprints.get(&number).copied(),
         }
     }
 }
@@ -107,22 +123,27 @@ impl<'a> VoteCount<'a> {
     /// `sameness` decides whether a sample counts for an answer that came before it.
     pub(super) fn new(samples: impl Iterator<Item = CountedSample<'a>>, sameness: Sameness<'_>) -> Self {
         let mut counted: Vec<VotesFor<'a>> = Vec::new();
-        // The words of each counted answer, at its place.
+        // The words and the digest of each counted answer, at its place.
         let mut words: Vec<Option<ShortAnswer>> = Vec::new();
+        let mut digests: Vec<Digest> = Vec::new();
         for sample in samples {
             let SampleResult::Vote(answer, _) = sample.result else { continue };
+            let Some(digest) = sameness.digest(sample.number, answer) else { continue };
             let own = sameness.read(answer);
-            let at = counted.iter().zip(&words).position(|(one, words)| {
-                one.answer.canonical.digest == answer.canonical.digest
-                    || sameness.is_same(words.as_ref(), own.as_ref())
+            let at = digests.iter().zip(&words).position(|(other, words)| {
+                *other == digest || sameness.is_same(words.as_ref(), own.as_ref())
             });
             let at = at.unwrap_or_else(|| {
                 counted.push(VotesFor { answer, votes: 0, voters: Vec::new(), sources: Vec::new() });
                 words.push(own);
+                digests.push(digest);
                 counted.len() - 1
             });
-            let VotesFor { votes, voters, sources, .. } = &mut counted[at];
+            let VotesFor { answer: standing, votes, voters, sources } = &mut counted[at];
             *votes += 1;
+            if matches!(sameness, Sameness::Behaviour { .. }) && answer.shown.len() < standing.shown.len() {
+                *standing = answer;
+            }
             if !voters.contains(&sample.voter) {
                 voters.push(sample.voter);
             }

@@ -32,6 +32,8 @@ pub enum CanonicalKind {
     Choice,
     /// The bytes as they are.
     Verbatim,
+    /// A program in Python, compared by what it does. Its text has the form of `Lines`.
+    Behaviour,
 }
 
 impl CanonicalKind {
@@ -39,7 +41,7 @@ impl CanonicalKind {
     pub(crate) fn may_be_long(self) -> bool {
         match self {
             Self::Text | Self::Lines | Self::Verbatim => true,
-            Self::Number | Self::Json | Self::Choice => false,
+            Self::Number | Self::Json | Self::Choice | Self::Behaviour => false,
         }
     }
 
@@ -52,6 +54,7 @@ impl CanonicalKind {
             Self::Json => "json",
             Self::Choice => "choice",
             Self::Verbatim => "verbatim",
+            Self::Behaviour => "behaviour",
         }
     }
 }
@@ -99,6 +102,9 @@ impl CanonicalRule {
             CanonicalKind::Choice => format!("exactly one of {}", self.choices.join(", ")),
             CanonicalKind::Verbatim => {
                 "the complete text that the user asked for; every character counts".to_owned()
+            }
+            CanonicalKind::Behaviour => {
+                "one complete Python program, with the imports that it needs".to_owned()
             }
         }
     }
@@ -192,7 +198,7 @@ impl Canonicalizer {
         }
         let text = match self.kind {
             CanonicalKind::Text => one_line(&to_nfc(text)),
-            CanonicalKind::Lines => trim_lines(&to_nfc(text)),
+            CanonicalKind::Lines | CanonicalKind::Behaviour => trim_lines(&to_nfc(text)),
             CanonicalKind::Number => Decimal::parse(text.trim(), decimal)?.to_text(self.decimal_sign()),
             CanonicalKind::Json => canonical_value(text)?,
             CanonicalKind::Choice => self.choose(text)?,
@@ -212,7 +218,7 @@ impl Canonicalizer {
                 let listed = self.choices.iter().find(|(_, choice)| *choice == folded);
                 listed.map_or(text, |(written, _)| written).to_owned()
             }
-            CanonicalKind::Lines => {
+            CanonicalKind::Lines | CanonicalKind::Behaviour => {
                 let blank = text.split_inclusive('\n').take_while(|line| line.trim().is_empty());
                 let skipped: usize = blank.map(str::len).sum();
                 text[skipped..].trim_end().to_owned()

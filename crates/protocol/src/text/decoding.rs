@@ -299,7 +299,9 @@ fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<
             Some(json!({"type": "string", "pattern": format!("^-?[0-9]{{1,{whole}}}{decimals}$")}))
         }
         CanonicalKind::Json => Some(json_value(constraints)),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => None,
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim | CanonicalKind::Behaviour => {
+            None
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! that only repeats a value says nothing about how the value was found, so it is refused. Nothing is executed here.
 
 use ruff_python_ast::visitor::{Visitor, walk_expr};
-use ruff_python_ast::{CmpOp, Comprehension, Expr, Operator, Stmt};
+use ruff_python_ast::{CmpOp, Comprehension, Expr, ModModule, Operator, Stmt};
+use ruff_python_parser::Parsed;
 use thiserror::Error;
 
 use super::decimal::{Decimal, DecimalSign};
@@ -53,6 +54,12 @@ pub enum ProgramFault {
     /// The program only repeats a value.
     #[error("the program calculates nothing; it must work the answer out from the numbers of the task")]
     Literal,
+    /// The program lacks the function that the task asks for.
+    #[error("the program has no function `{0}`, which the task asks for")]
+    NoFunction(String),
+    /// The program has names that begin as those do with which its results are shown.
+    #[error("the program has a name that begins with `{0}`, which is kept for showing its results")]
+    OwnName(&'static str),
     /// The program failed.
     #[error("the program {end}{}", quote(.last_words))]
     Failed {
@@ -78,12 +85,13 @@ fn quote(last_words: &str) -> String {
 ///
 /// [`ProgramFault`], if the reply has no program that could give an answer.
 pub(crate) fn runnable_source(reply: &str) -> Result<String, ProgramFault> {
-    let source = block(reply)?;
-    if source.chars().count() > CHARS_MAX {
-        return Err(ProgramFault::TooLong);
-    }
-    let parsed = ruff_python_parser::parse_module(&source)
-        .map_err(|why| ProgramFault::NotPython(escape::excerpt(&why.to_string())))?;
+    let mut blocks = code_blocks(reply);
+    let source = match blocks.len() {
+        0 => return Err(ProgramFault::Missing),
+        1 => blocks.swap_remove(0),
+        count => return Err(ProgramFault::Several(count)),
+    };
+    let parsed = parse(&source)?;
     let body = &parsed.syntax().body;
     if body.is_empty() {
         return Err(ProgramFault::Missing);
@@ -102,6 +110,19 @@ pub(crate) fn runnable_source(reply: &str) -> Result<String, ProgramFault> {
         (false, true) => Ok(format!("{source}\nprint({FUNCTION}())\n")),
         (false, false) => Err(ProgramFault::NoResult),
     }
+}
+
+/// Parses a program.
+///
+/// # Errors
+///
+/// [`ProgramFault::TooLong`] or [`ProgramFault::NotPython`].
+pub(crate) fn parse(source: &str) -> Result<Parsed<ModModule>, ProgramFault> {
+    if source.chars().count() > CHARS_MAX {
+        return Err(ProgramFault::TooLong);
+    }
+    ruff_python_parser::parse_module(source)
+        .map_err(|why| ProgramFault::NotPython(escape::excerpt(&why.to_string())))
 }
 
 /// Returns the value that a program printed: the last line of its output that is not empty.
@@ -142,9 +163,9 @@ fn last_line(output: &str) -> Option<&str> {
     output.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-/// Returns the code in the one block of a reply. Any line that begins with a fence counts: to `CommonMark`, a fence right after a tag such
-/// as `<answer>` is HTML.
-fn block(reply: &str) -> Result<String, ProgramFault> {
+/// Returns the code in each block of a reply; the whole reply, if it has no fence. Any line that begins with a fence counts: to
+/// `CommonMark`, a fence right after a tag such as `<answer>` is HTML.
+pub(crate) fn code_blocks(reply: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     let mut open: Option<String> = None;
     for line in reply.lines() {
@@ -158,13 +179,14 @@ fn block(reply: &str) -> Result<String, ProgramFault> {
     }
     // A reply may end before its last fence.
     blocks.extend(open);
-    blocks.retain(|code| !code.trim().is_empty());
-    match blocks.len() {
-        0 if reply.contains("```") || reply.trim().is_empty() => Err(ProgramFault::Missing),
-        0 => Ok(reply.trim_end().to_owned()),
-        1 => Ok(blocks.swap_remove(0).trim_end().to_owned()),
-        count => Err(ProgramFault::Several(count)),
+    if blocks.is_empty() {
+        blocks.push(reply.to_owned());
     }
+    blocks.retain(|code| !code.trim().is_empty());
+    for code in &mut blocks {
+        code.truncate(code.trim_end().len());
+    }
+    blocks
 }
 
 /// Returns true if a statement outside functions contains a call of `print`.

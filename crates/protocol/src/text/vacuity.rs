@@ -134,7 +134,10 @@ impl PromptEcho {
                 Some(string) => string.trim_end_matches('"'),
                 None => return check_json(canonical),
             },
-            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => canonical.trim(),
+            CanonicalKind::Text
+            | CanonicalKind::Lines
+            | CanonicalKind::Verbatim
+            | CanonicalKind::Behaviour => canonical.trim(),
         };
         let folded = fold(text);
         if !self.has_label

@@ -165,10 +165,27 @@ impl Draft {
             ReplyShape::Json { name, .. } => format!("the {name} again: exactly one JSON object"),
             ReplyShape::Free => "the whole program again, in one ```python block".to_owned(),
         };
-        let again = format!("{REFUSED}: {violation}.\nWrite {what} and nothing else.");
-        self.conversation.push(Role::User, again);
+        TurnProgress::Ask(self.ask_again(agent, seed, &violation, &what))
+    }
+
+    /// Returns the request that sends a free text back, whose reply stays in the conversation.
+    pub(crate) fn send_back(
+        &mut self,
+        agent: &AgentSetup,
+        seed: u64,
+        reply: &str,
+        violation: &Violation,
+    ) -> Ask {
+        self.conversation.push(Role::Assistant, echo(reply));
+        self.ask_again(agent, seed, violation, "the complete answer again")
+    }
+
+    /// Returns the next attempt of a call, with the reason why the last one was refused, and what is to be written.
+    fn ask_again(&mut self, agent: &AgentSetup, seed: u64, violation: &Violation, what: &str) -> Ask {
+        self.conversation
+            .push(Role::User, format!("{REFUSED}: {violation}.\nWrite {what} and nothing else."));
         self.call.attempt += 1;
-        TurnProgress::Ask(Ask { refused: Some(violation.in_brief()), ..self.ask(agent, seed) })
+        Ask { refused: Some(violation.in_brief()), ..self.ask(agent, seed) }
     }
 
     /// Returns the violation of a reply that was cut at the token limit.

@@ -8,6 +8,9 @@ use crate::contract::{
 };
 use crate::sampling::{StopClass, VoteSection};
 
+/// The fewest programs that do the same for an agreement that is not settled. Chance rarely gives two wrong programs one behaviour.
+const LEAST_ALIKE: u32 = 2;
+
 impl Voting {
     /// Asks for as many samples as may be asked for beyond those that were looked at. Unless a number is set, that is one of each
     /// voter, and no more than the run needs even if they all agree.
@@ -84,7 +87,10 @@ impl Voting {
         let count = self.count();
         let class = count.enough(params, looked, self.sampler.voters.len());
         // A vote that ends without an answer in any case ends at once. A leader is enough for a paced vote.
-        let is_open = params.paced || count.can_be_enough(params, looked, self.sampler.voters.len());
+        // Two programs that do the same are enough in the end.
+        let is_open = params.paced
+            || self.sampler.tries_programs()
+            || count.can_be_enough(params, looked, self.sampler.voters.len());
         let takes_any = params.on_disagreement == OnDisagreement::Leader;
         let is_last = looked >= params.most() || !(is_open || takes_any);
         if class.is_none() && !is_last {
@@ -99,13 +105,15 @@ impl Voting {
         let takes_any = params.on_disagreement == OnDisagreement::Leader;
         // Of several answers with the most votes none leads, unless any answer will do. Then it is the one that came first.
         let leader = if takes_any { count.0.first() } else { count.leader() };
+        let is_found_twice = self.sampler.counts_behaviour() && count.lead().leader >= LEAST_ALIKE;
         let leader = leader.map(|one| one.answer.clone());
         let (is_empty, has_stop) = (count.0.is_empty(), params.enough().is_some());
-        let is_decided = class.is_some() || takes_any || !has_stop || params.paced;
+        let is_decided = class.is_some() || takes_any || !has_stop || params.paced || is_found_twice;
         self.class = if class.is_none() && has_stop { Some(StopClass::D) } else { class };
         match leader {
             Some(answer) if is_decided => {
-                Outcome::Agreed { how: How::Voted, text: answer.shown, sha256: answer.canonical.digest }
+                let how = if self.sampler.counts_behaviour() { How::Behaved } else { How::Voted };
+                Outcome::Agreed { how, text: answer.shown, sha256: answer.canonical.digest }
             }
             Some(_) | None if is_empty => Outcome::NoAgreement { reason: NoAgreement::NoDrafts },
             Some(_) | None => Outcome::NoAgreement { reason: NoAgreement::Unsettled },

@@ -46,8 +46,9 @@ use std::ops::RangeInclusive;
 use super::contract::{
     AgentSetup, EitherMachine, Override, ProtocolParams, Setup, Task, WorstCase, are_enough_left,
 };
+use crate::behaviour::find_function;
 use crate::sampling;
-use crate::text::Constraint;
+use crate::text::{CanonicalKind, CanonicalRule, Constraint};
 
 pub use params::{SAMPLES_FIRST, VoteParams};
 pub use state::Voting;
@@ -121,11 +122,21 @@ impl ProtocolParams for VoteParams {
         are_enough_left(&self.voters(agents), lost, self.min_members)
     }
 
-    fn unreadable(&self, task: &Task) -> Option<&'static str> {
+    fn unreadable(&self, task: &Task, canonical: &CanonicalRule) -> Option<&'static str> {
         if task.is_searched {
             return Some("voters do not search documents; give them with -f, or use another protocol");
         }
+        if canonical.kind == CanonicalKind::Behaviour && find_function(&task.prompt).is_none() {
+            return Some(
+                "programs are compared by calls of one Python function, and the task names none; name it, as in `def name(values)` or \
+                 \"a function `name`\"",
+            );
+        }
         None
+    }
+
+    fn compares_behaviour(&self) -> bool {
+        true
     }
 
     fn machine(setup: Setup<Self>) -> Self::Machine {
@@ -143,6 +154,6 @@ impl ProtocolParams for VoteParams {
             return texts::worst_case(setup);
         }
         let voters = setup.params.voters(&setup.agents);
-        sampling::worst_case(setup, &voters, state::FORM, setup.params.most() as usize)
+        sampling::worst_case(setup, &voters, state::form(setup), setup.params.most() as usize)
     }
 }

@@ -6,10 +6,14 @@ use crate::contract::{Degraded, DegradedKind, Lead, Outcome, Report, Setup, Vote
 use crate::sampling::{
     AnswerExtent, SampleForm, Sampler, StopClass, VoteCount, VoteSection, VoterIntroduction,
 };
+use crate::text::CanonicalKind;
 
-/// Voters answer by their own packs, and end with the answer alone.
-pub(super) const FORM: SampleForm =
-    SampleForm { introduction: VoterIntroduction::Pack, answer: AnswerExtent::Line };
+/// Returns how voters are asked: by their own packs. They end with the answer alone, or write nothing but a program.
+pub(super) fn form(setup: &Setup<VoteParams>) -> SampleForm {
+    let is_program = setup.canonical.kind == CanonicalKind::Behaviour;
+    let answer = if is_program { AnswerExtent::Whole } else { AnswerExtent::Line };
+    SampleForm { introduction: VoterIntroduction::Pack, answer }
+}
 
 /// The state of one `vote` run.
 #[derive(Clone, Debug)]
@@ -30,7 +34,7 @@ impl Voting {
     pub fn new(setup: Setup<VoteParams>) -> Self {
         let voters = setup.params.voters(&setup.agents);
         Self {
-            sampler: Sampler::new(&setup, voters, FORM),
+            sampler: Sampler::new(&setup, voters, form(&setup)),
             permits: 0,
             is_waiting: false,
             class: None,

@@ -1,0 +1,17 @@
+//! What a Python function does: the inputs that it is tried on, and the results by which programs are compared.
+//!
+//! ```text
+//!  task, model ─► inputs ─┐
+//!  reply ─► definitions ──┴─► source of a trial ─► what it printed ─► results ─► fingerprint
+//! ```
+//!
+//! The input is texts: a task, replies, and what a trial has printed. The output is plain data. Nothing is executed here. An input is made
+//! of literal values alone, which are parsed and written anew, so no expression of a model is evaluated outside of a trial.
+
+mod definitions;
+mod input;
+mod trial;
+
+pub(crate) use definitions::find_program;
+pub(crate) use input::{FunctionInput, find_function, find_inputs};
+pub(crate) use trial::{Fingerprints, InputResult, fingerprints, read_results, trial_source};

@@ -1,0 +1,160 @@
+//! Programs as samples: the inputs on which they are tried, and what their trials show.
+//!
+//! ```text
+//!  task ─► its own examples ─┐
+//!  voter ─► further inputs ──┴─► trial of each program in turn ─► no vote for a program that contradicts an example of the task
+//!                                                              └─► fingerprints, by which programs are equal
+//! ```
+//!
+//! The input is the setup, one reply, and the results of executions. The output is a request and the fingerprints. The voter that writes
+//! inputs sees no program, and no program is written by one who sees inputs that the task does not have.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::prompt::{self, SampleForm};
+use crate::behaviour::{
+    Fingerprints, FunctionInput, InputResult, find_function, find_inputs, fingerprints, read_results,
+    trial_source,
+};
+use crate::contract::{
+    Ask, CallId, Conversation, Executions, ProtocolParams, ReplyShape, Setup, Step, Thinking,
+};
+use crate::text::CanonicalKind;
+use crate::turn::Draft;
+use crypto::Digest;
+
+/// The most inputs of a run. Those of the task come first.
+const INPUTS_MAX: usize = 12;
+
+/// The trials of a run whose answers are programs.
+#[derive(Clone, Debug)]
+pub(crate) struct Trials {
+    /// The function that the task asks for.
+    pub(super) function: String,
+    /// The call of the voter that writes inputs, while its reply is awaited.
+    pub(super) awaits: Option<CallId>,
+    inputs: Vec<FunctionInput>,
+    /// The number of inputs that are the task's own.
+    own_inputs: usize,
+    /// What each program did that is a vote, by the number of its sample.
+    results: BTreeMap<usize, Vec<InputResult>>,
+    compared: Fingerprints,
+}
+
+/// The part of a report about the inputs on which programs were tried.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct BehaviourSection {
+    /// The function that was called.
+    pub function: String,
+    /// The inputs, the task's own ones first.
+    pub inputs: Vec<TriedInput>,
+}
+
+/// An input on which programs were tried.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct TriedInput {
+    /// The call as Python.
+    pub call: String,
+    /// Whether it is in the task; else a model wrote it.
+    pub is_of_task: bool,
+    /// Whether programs are compared by it. One for which most programs return no value is dropped.
+    pub counts: bool,
+}
+
+impl Trials {
+    /// Makes the trials of a run that has not started, if its answers are programs that are compared by what they do.
+    pub(super) fn new<P>(setup: &Setup<P>, voters: &[usize]) -> Option<Self> {
+        if setup.canonical.kind != CanonicalKind::Behaviour {
+            return None;
+        }
+        let function = find_function(&setup.task.prompt)?;
+        let mut inputs = find_inputs(&setup.task.prompt, &function);
+        inputs.truncate(INPUTS_MAX);
+        let agent = *voters.first()?;
+        let call = CallId { part: 0, round: 1, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let (results, compared) = (BTreeMap::new(), Fingerprints::default());
+        Some(Self { function, awaits: Some(call), own_inputs: inputs.len(), inputs, results, compared })
+    }
+
+    /// Returns the request for further inputs, while they are awaited.
+    pub(super) fn ask<P: ProtocolParams>(&self, setup: &Setup<P>, form: SampleForm) -> Option<Ask> {
+        let call = self.awaits?;
+        let alone = Conversation::new(form.introduction.system(setup, call.agent));
+        let words = prompt::inputs(setup, &self.function);
+        let draft = Draft::start(Thinking::Free, call, alone, words, ReplyShape::Free);
+        Some(draft.ask(&setup.agents[call.agent], setup.seed))
+    }
+
+    /// Takes the inputs that a voter wrote. What it says about their results counts for nothing.
+    pub(super) fn take_inputs(&mut self, reply: &str) {
+        self.awaits = None;
+        for FunctionInput { call, .. } in find_inputs(reply, &self.function) {
+            let is_known = self.inputs.iter().any(|input| input.call == call);
+            if !is_known && self.inputs.len() < INPUTS_MAX {
+                self.inputs.push(FunctionInput { call, stated: None });
+            }
+        }
+    }
+
+    /// Tries the program of a sample. Returns the reason why it is no vote, if it is none; nothing counts if the trial must be made first.
+    pub(super) fn try_program(
+        &mut self,
+        sample: usize,
+        program: &str,
+        executions: &Executions,
+    ) -> Option<String> {
+        if self.inputs.is_empty() {
+            return None;
+        }
+        let trial = executions.trial(trial_source(program, &self.inputs))?;
+        let results = read_results(program, &self.inputs, trial);
+        let fault = self.find_fault(&results);
+        if fault.is_none() {
+            self.results.insert(sample, results);
+            self.compared = fingerprints(&self.results);
+        }
+        fault
+    }
+
+    /// Returns why a program with these results is no vote, if it is none.
+    fn find_fault(&self, results: &[InputResult]) -> Option<String> {
+        for (FunctionInput { call, stated }, result) in self.inputs.iter().zip(results) {
+            let (Some(stated), did) = (stated, result) else { continue };
+            match did {
+                InputResult::Value(_) | InputResult::Unknown(_) => {}
+                InputResult::Contradicts(shown) => {
+                    return Some(format!("`{call}` returns {shown}, and the task says {stated}"));
+                }
+                InputResult::Raised(error) => {
+                    return Some(format!("`{call}` raises {error}, and the task says {stated}"));
+                }
+            }
+        }
+        let first = results.first()?;
+        let is_unknown = results.iter().all(|result| matches!(result, InputResult::Unknown(_)));
+        if is_unknown { Some(format!("what it does cannot be compared: {}", first.shown())) } else { None }
+    }
+
+    /// Returns the fingerprints by which programs are equal; `None` if there is no input by which they can be compared.
+    pub(super) fn fingerprints(&self) -> Option<&BTreeMap<usize, Digest>> {
+        if self.compared.counts.contains(&true) { Some(&self.compared.of_programs) } else { None }
+    }
+
+    /// Returns what the program of a sample did with each input, in words; empty if it was not tried.
+    pub(super) fn shown_results(&self, sample: usize) -> Vec<String> {
+        let results = self.results.get(&sample).map(Vec::as_slice).unwrap_or_default();
+        results.iter().map(|result| result.shown().to_owned()).collect()
+    }
+
+    /// Makes the section of the report.
+    pub(super) fn section(&self) -> BehaviourSection {
+        let mut inputs = Vec::new();
+        for (number, FunctionInput { call, .. }) in self.inputs.iter().enumerate() {
+            let counts = self.compared.counts.get(number).copied().unwrap_or(false);
+            inputs.push(TriedInput { call: call.clone(), is_of_task: number < self.own_inputs, counts });
+        }
+        BehaviourSection { function: self.function.clone(), inputs }
+    }
+}
