@@ -356,6 +356,11 @@ fn describe_envelope(reply: &Reply) -> String {
         let found = counted(findings.len(), "finding");
         return format!("{verdict}, {found}, {sure} % sure: {summary}");
     }
+    if value["claim_1"].is_string() {
+        let answers = value.as_object().into_iter().flatten();
+        let (yes, no): (Vec<_>, Vec<_>) = answers.partition(|(_, answer)| *answer == "yes");
+        return format!("confirms {} of {}", yes.len(), counted(yes.len() + no.len(), "finding"));
+    }
     let is_council = ["framing", "checks", "veto", "confidence"].iter().any(|name| !value[name].is_null());
     if is_council {
         let checks = counted(value["checks"].as_array().map_or(0, Vec::len), "check");

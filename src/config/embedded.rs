@@ -31,9 +31,9 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "translator_reviewer.json",
     "uiux_programmer.json",
     "vote_choice.json",
+    "vote_code.json",
     "vote_number.json",
     "vote_short.json",
-    "vote_code.json",
     "vote_text.json",
     "writer_physicist.json",
 ];

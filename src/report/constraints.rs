@@ -12,8 +12,9 @@ use protocol::{ProtocolParams as _, RunSetup};
 /// A rule that code checks on every answer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckedRule {
-    /// The kind, as rolesets name it.
-    pub kind: String,
+    /// The rule as a roleset states it: its `kind`, with its bounds or its text.
+    #[serde(flatten)]
+    pub form: Value,
     /// The rule in words.
     pub rule: String,
     /// The words of the task that state it; `None` for a rule of a flag, a roleset or a request.
@@ -27,10 +28,9 @@ pub fn checked_rules(setup: &RunSetup) -> Vec<CheckedRule> {
     let mut rules = Vec::new();
     for constraint in setup.params.constraints() {
         let Ok(form) = serde_json::to_value(constraint) else { continue };
-        let Some(kind) = form.get("kind").and_then(Value::as_str) else { continue };
         let stated = demands.iter().find(|demand| demand.rule == *constraint);
         rules.push(CheckedRule {
-            kind: kind.to_owned(),
+            form,
             rule: constraint.to_string(),
             words: stated.map(|demand| demand.words.clone()),
         });

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use protocol::OutcomeKind;
-use protocol::review::{ApprovalSection, Finding, ReviewerReport};
-use protocol::text::escape;
+use protocol::review::{ApprovalSection, Finding, ReviewedFinding, ReviewerReport};
+use protocol::text::{counted, escape};
 use quorum::{Opinion, Severity, Vote};
 
 /// Returns the verdict in one line.
@@ -25,15 +25,52 @@ pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String
     format!("{verdict}: {approving} of {reviewers} reviewers approved; the quorum is {quorum}")
 }
 
+/// Findings of a review under one title.
+struct FindingGroup {
+    /// The title, with the number of findings.
+    title: String,
+    findings: Vec<ReviewedFinding>,
+}
+
+/// Returns the findings in groups that are not empty: those that a second reviewer has confirmed, and the others. Where findings are not
+/// confirmed, there is one group.
+fn group_findings(section: &ApprovalSection) -> Vec<FindingGroup> {
+    let (doubted, others): (Vec<_>, Vec<_>) =
+        section.all_findings().into_iter().partition(|found| section.is_doubted(found));
+    let kind = if section.findings.is_some() { ", confirmed by a second reviewer" } else { "" };
+    let mut groups = Vec::new();
+    for (findings, kind) in [(others, kind), (doubted, ", not confirmed by another reviewer")] {
+        if !findings.is_empty() {
+            groups.push(FindingGroup { title: counted(findings.len(), "finding") + kind, findings });
+        }
+    }
+    groups
+}
+
+/// Returns who has found a fault, and how many of the others have confirmed it.
+fn describe_finders(found: &ReviewedFinding, section: &ApprovalSection) -> String {
+    let ReviewedFinding { reviewer, confirmed_by, .. } = found;
+    if confirmed_by.is_empty() {
+        return format!("by {reviewer}");
+    }
+    format!("by {reviewer}, confirmed by {} of {} others", confirmed_by.len(), section.reviewers - 1)
+}
+
 /// Returns a review as text for a terminal or a log.
 pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = review_verdict(section, outcome) + "\n";
-    for review in &section.reviews {
-        let _ = writeln!(out, "\n{} {}", review.reviewer, describe_opinion(review));
-        for Finding { path, line, quote, problem, severity } in &review.findings {
+    for FindingGroup { title, findings } in group_findings(section) {
+        let _ = writeln!(out, "\n{title}:");
+        for found in &findings {
+            let Finding { path, line, quote, problem, severity } = &found.finding;
             let _ = writeln!(out, "  {path}:{line}: {severity}: {}", escape::one_line(problem));
             let _ = writeln!(out, "    {}", quote.trim_end());
+            let _ = writeln!(out, "    {}", describe_finders(found, section));
         }
+    }
+    out.push('\n');
+    for review in &section.reviews {
+        let _ = writeln!(out, "{} {}", review.reviewer, describe_opinion(review, section));
     }
     if let Some(name) = describe_silent(section) {
         let _ = writeln!(out, "\n{name}");
@@ -54,15 +91,16 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
             out,
             "| {} | {} |",
             escape_markdown(&review.reviewer),
-            escape_markdown(&describe_opinion(review))
+            escape_markdown(&describe_opinion(review, section))
         );
     }
-    for ReviewerReport { reviewer, findings, .. } in section.reviews.iter().filter(|r| !r.findings.is_empty())
-    {
-        let _ = writeln!(out, "\n#### {} found\n", escape_markdown(reviewer));
-        for Finding { path, line, quote, problem, severity } in findings {
+    for FindingGroup { title, findings } in group_findings(section) {
+        let _ = writeln!(out, "\n#### {title}\n");
+        for found in &findings {
+            let Finding { path, line, quote, problem, severity } = &found.finding;
             let place = escape_markdown(&format!("{path}:{line}"));
-            let _ = writeln!(out, "- **{severity}** {place}: {}", escape_markdown(problem));
+            let who = escape_markdown(&describe_finders(found, section));
+            let _ = writeln!(out, "- **{severity}** {place}: {} ({who})", escape_markdown(problem));
             let _ = writeln!(out, "\n      {}\n", escape::plain(quote).replace('\n', " ").trim_end());
         }
     }
@@ -76,23 +114,24 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
 }
 
 /// Returns a review as workflow commands of GitHub Actions, one per finding. GitHub shows them on the lines of the
-/// change.
+/// change. A finding that no second reviewer has confirmed is no error.
 pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = String::new();
-    for ReviewerReport { reviewer, findings, .. } in &section.reviews {
-        for Finding { path, line, quote, problem, severity } in findings {
-            let level = match severity {
-                Severity::Low => "notice",
-                Severity::Medium => "warning",
-                Severity::High | Severity::Critical => "error",
-            };
-            // A removed line has no place in the new file, and a line of the diff itself has none at all.
-            let has_line = *line > 0 && !quote.starts_with('-');
-            let line = if has_line { format!(",line={line}") } else { String::new() };
-            let title = escape_property(&format!("{reviewer} ({severity})"));
-            let file = escape_property(path);
-            let _ = writeln!(out, "::{level} file={file}{line},title={title}::{}", escape_data(problem));
-        }
+    for found in &section.all_findings() {
+        let Finding { path, line, quote, problem, severity } = &found.finding;
+        let is_doubted = section.is_doubted(found);
+        let level = match severity {
+            Severity::Low => "notice",
+            Severity::High | Severity::Critical if !is_doubted => "error",
+            Severity::Medium | Severity::High | Severity::Critical => "warning",
+        };
+        // A removed line has no place in the new file, and a line of the diff itself has none at all.
+        let has_line = *line > 0 && !quote.starts_with('-');
+        let line = if has_line { format!(",line={line}") } else { String::new() };
+        let doubt = if is_doubted { ", not confirmed" } else { "" };
+        let title = escape_property(&format!("{} ({severity}{doubt})", found.reviewer));
+        let file = escape_property(path);
+        let _ = writeln!(out, "::{level} file={file}{line},title={title}::{}", escape_data(problem));
     }
     let level = if outcome == OutcomeKind::Agreed { "notice" } else { "error" };
     let tolerance = section.tolerance.as_ref().map(|words| format!("\nquorum: {words}")).unwrap_or_default();
@@ -102,7 +141,7 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
 }
 
 /// Returns a reviewer's opinion of the whole change. The findings are the reason of a rejection, and are not repeated.
-fn describe_opinion(review: &ReviewerReport) -> String {
+fn describe_opinion(review: &ReviewerReport, section: &ApprovalSection) -> String {
     let (words, why) = match &review.opinion {
         Opinion::Approve { confidence, notes } => (format!("approves, {} % sure", confidence / 100), notes),
         Opinion::Reject { reason, severity } => (format!("rejects ({severity})"), reason),
@@ -110,7 +149,10 @@ fn describe_opinion(review: &ReviewerReport) -> String {
     };
     let is_of_findings = matches!(review.opinion, Opinion::Reject { .. }) && !review.findings.is_empty();
     if is_of_findings {
-        return words;
+        let all = section.all_findings();
+        let mut own = all.iter().filter(|found| found.reviewer == review.reviewer);
+        let is_doubted = own.all(|found| section.is_doubted(found));
+        return if is_doubted { format!("{words}, without a confirmed finding") } else { words };
     }
     format!("{words}: {}", escape::one_line(why))
 }
@@ -177,16 +219,46 @@ mod tests {
             opinion,
             findings,
         };
+        let reviewed = |finding: &Finding, confirmed_by: &[&str]| ReviewedFinding {
+            reviewer: "Security".to_owned(),
+            finding: finding.clone(),
+            confirmed_by: confirmed_by.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let all = vec![reviewed(&findings[0], &["Quality"]), reviewed(&findings[1], &[])];
         let reviews = vec![of("Security", reject, findings), of("Quality", approve, Vec::new())];
-        ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, tolerance: None, reviews }
+        ApprovalSection {
+            reviewers: 4,
+            faults: 1,
+            quorum: 3,
+            parts: 1,
+            tolerance: None,
+            reviews,
+            findings: Some(all),
+        }
     }
 
     #[test]
     fn review_text_shows_findings_with_places() {
         let text = review_text(&section(), OutcomeKind::NoAgreement);
         assert!(text.starts_with("not approved: 1 of 4 reviewers approved; the quorum is 3\n"), "{text}");
-        assert!(text.contains("Security rejects (high)\n  src/a,b.rs:7: high: it is 1"), "{text}");
-        assert!(text.contains("\nQuality approves, 90 % sure: it is fine\n"), "{text}");
+        let confirmed = "\n1 finding, confirmed by a second reviewer:\n  src/a,b.rs:7: high: it is 1";
+        assert!(
+            text.contains(confirmed)
+                && text.contains("\n    +x = 1\n    by Security, confirmed by 1 of 3 others\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n1 finding, not confirmed by another reviewer:\n  src/a,b.rs:7: low: see"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nSecurity rejects (high)\nQuality approves, 90 % sure: it is fine\n"),
+            "{text}"
+        );
+        let mut alone = section();
+        alone.findings.as_mut().unwrap()[0].confirmed_by.clear();
+        let text = review_text(&alone, OutcomeKind::NoAgreement);
+        assert!(text.contains("\nSecurity rejects (high), without a confirmed finding\n"), "{text}");
         assert!(text.ends_with("2 of 4 reviewers did not read the whole change\n"), "{text}");
     }
 

@@ -4,14 +4,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crypto::Digest;
-use protocol::review::{ApprovalSection, Finding, ReviewerReport};
+use protocol::review::{ApprovalSection, Finding, ReviewedFinding, ReviewerReport};
 use quorum::Severity;
 
 /// Returns the findings of a review as a SARIF document.
 ///
-/// A finding on a removed line has no place in the new file, so it refers to the file alone.
+/// A finding that no second reviewer has confirmed is no error. A finding on a removed line has no place in the new file, so it refers to the file alone.
 pub fn sarif(section: &ApprovalSection) -> Value {
-    let mut runs: Vec<Value> = section.reviews.iter().map(run).collect();
+    let mut runs: Vec<Value> = section.reviews.iter().map(|review| run(review, section)).collect();
     if let Some(tolerance) = &section.tolerance {
         for run in &mut runs {
             run["properties"] = json!({"quorum": tolerance});
@@ -20,9 +20,11 @@ pub fn sarif(section: &ApprovalSection) -> Value {
     json!({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs})
 }
 
-fn run(review: &ReviewerReport) -> Value {
+fn run(review: &ReviewerReport, section: &ApprovalSection) -> Value {
     let rule = format!("review/{}", review.reviewer);
-    let results: Vec<Value> = review.findings.iter().map(|finding| result(&rule, finding)).collect();
+    let all = section.all_findings();
+    let own = all.iter().filter(|found| found.reviewer == review.reviewer);
+    let results: Vec<Value> = own.map(|found| result(&rule, found, section.is_doubted(found))).collect();
     json!({
         "tool": {"driver": {
             "name": "consensus",
@@ -35,12 +37,12 @@ fn run(review: &ReviewerReport) -> Value {
     })
 }
 
-fn result(rule: &str, finding: &Finding) -> Value {
-    let Finding { path, line, quote, problem, severity } = finding;
+fn result(rule: &str, found: &ReviewedFinding, is_doubted: bool) -> Value {
+    let Finding { path, line, quote, problem, severity } = &found.finding;
     let level = match severity {
         Severity::Low => "note",
-        Severity::Medium => "warning",
-        Severity::High | Severity::Critical => "error",
+        Severity::High | Severity::Critical if !is_doubted => "error",
+        Severity::Medium | Severity::High | Severity::Critical => "warning",
     };
     let mut place = json!({"artifactLocation": {"uri": encode_path(path)}});
     if quote.starts_with('+') && *line > 0 {
@@ -52,7 +54,7 @@ fn result(rule: &str, finding: &Finding) -> Value {
         "message": {"text": problem},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"primaryLocationLineHash": Digest::new(format!("{path}\n{quote}").as_bytes())},
-        "properties": {"severity": severity},
+        "properties": {"severity": severity, "confirmedBy": found.confirmed_by},
     })
 }
 
@@ -78,10 +80,20 @@ mod tests {
             problem: "it is wrong".to_owned(),
             severity,
         };
+        let found = |finding: Finding, confirmed_by: Vec<String>| ReviewedFinding {
+            reviewer: "Quality".to_owned(),
+            finding,
+            confirmed_by,
+        };
+        let findings = vec![
+            found(finding("+x", Severity::Critical), vec!["Security".to_owned()]),
+            found(finding("-y", Severity::Low), Vec::new()),
+            found(finding("+z", Severity::High), Vec::new()),
+        ];
         let review = ReviewerReport {
             reviewer: "Quality".to_owned(),
             opinion: Opinion::Abstain { reason: "x".to_owned() },
-            findings: vec![finding("+x", Severity::Critical), finding("-y", Severity::Low)],
+            findings: findings.iter().map(|found| found.finding.clone()).collect(),
         };
         let section = ApprovalSection {
             reviewers: 1,
@@ -90,6 +102,7 @@ mod tests {
             parts: 1,
             tolerance: None,
             reviews: vec![review],
+            findings: Some(findings),
         };
         let document = sarif(&section);
         let results = &document["runs"][0]["results"];
@@ -97,6 +110,7 @@ mod tests {
         assert_eq!(place["artifactLocation"]["uri"], "src/a%20b.rs");
         assert_eq!((&place["region"]["startLine"], &results[0]["level"]), (&json!(7), &json!("error")));
         assert!(results[1]["locations"][0]["physicalLocation"]["region"].is_null(), "the line is gone");
-        assert_eq!(results[1]["level"], "note");
+        assert_eq!((&results[1]["level"], &results[2]["level"]), (&json!("note"), &json!("warning")));
+        assert_eq!(results[0]["properties"]["confirmedBy"], json!(["Security"]));
     }
 }

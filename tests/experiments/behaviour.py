@@ -2,6 +2,7 @@
 """Whether code agrees by what it does: `vote_code` against one sample, on HumanEval+ and MBPP+.
 
     behaviour.py tasks SET.jsonl.gz COUNT          COUNT tasks, evenly spread, as lines for `consensus batch`
+    behaviour.py interpreters BIN SET.jsonl.gz...  the share of the sets' own solutions that the interpreter in `consensus` runs
     behaviour.py report RUNS SET.jsonl.gz...       grades every program of the runs in the folder RUNS, and compares
 
 The files are EvalPlus's own (`HumanEvalPlus-Mini.jsonl.gz`, `MbppPlus.jsonl.gz`). A program is right if it gives what the set's own
@@ -21,6 +22,7 @@ import pathlib
 import random
 import re
 import resource
+import subprocess
 import sys
 
 SECONDS = 20
@@ -116,6 +118,20 @@ def tasks(path, count):
         print(json.dumps({"id": row["task_id"].replace("/", "-"), "prompt": row["prompt"].strip()}))
 
 
+def interpreters(binary, paths):
+    for path in paths:
+        rows, same, lacking = load(path), 0, 0
+        for row in rows:
+            source = row["prompt"] + row["canonical_solution"] if "HumanEval" in row["task_id"] else row["canonical_solution"]
+            inputs = (row["base_input"] or row["plus_input"])[:3]
+            source += "".join(f"\nprint(repr({row['entry_point']}(*{args!r})))" for args in inputs) + "\n"
+            python = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+            own = subprocess.run([binary, "interpret"], input=source, capture_output=True, text=True, timeout=60)
+            lacking += python.returncode != 0
+            same += python.returncode == 0 and python.stdout == own.stdout
+        print(f"{pathlib.Path(path).name}: {same} of {len(rows) - lacking} that CPython runs print the same")
+
+
 def interval(differences):
     draw = random.Random(1)
     means = sorted(sum(draw.choices(differences, k=len(differences))) / len(differences) for _ in range(10_000))
@@ -175,6 +191,8 @@ def report(folder, paths):
 def main():
     if sys.argv[1:2] == ["tasks"] and len(sys.argv) == 4:
         tasks(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1:2] == ["interpreters"] and len(sys.argv) > 3:
+        interpreters(sys.argv[2], sys.argv[3:])
     elif sys.argv[1:2] == ["report"] and len(sys.argv) > 3:
         report(sys.argv[2], sys.argv[3:])
     else:

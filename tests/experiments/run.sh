@@ -136,6 +136,24 @@ case ${1:-} in
         attend "$py" "$root/tests/experiments/everyday.py" run "$bin" "${@:2}"
         attend "$py" "$root/tests/experiments/everyday.py" report "${2%.jsonl}.plain.jsonl" "$2"
         sha256sum "$model" ;;
+    code-votes)
+        with_results "$@"
+        [[ $# -ge 4 ]] || die "name the sets: tests/experiments/run.sh code-votes OUT_DIR HUMANEVAL.jsonl.gz MBPP.jsonl.gz"
+        for set in "$3" "$4"; do "$py" "$root/tests/experiments/behaviour.py" tasks "$set" "${5:-60}"; done |
+            attend "$bin" batch - --output "$2" --roleset vote_code --runs-at-once "$at_once" --model "$(basename "$model" .gguf)" || [[ $? == 6 ]]
+        "$bin" verify "$2"
+        "$py" "$root/tests/experiments/behaviour.py" report "$2" "$3" "$4"
+        sha256sum "$model" ;;
+    ifeval)
+        with_results "$@"
+        [[ $# -ge 3 ]] || die "name the prompts: tests/experiments/run.sh ifeval OUT_DIR IFEVAL.jsonl"
+        "$py" "$root/tests/experiments/demands.py" rules "$bin" "$3"
+        "$py" "$root/tests/experiments/demands.py" tasks "$3" | attend "$bin" batch - --output "$2" --roleset question \
+            --runs-at-once "$at_once" --model "$(basename "$model" .gguf)" || [[ $? == 6 ]]
+        attend "$py" "$root/tests/experiments/demands.py" plain "$url/v1" "$(basename "$model" .gguf)" "$3" "$2/plain.jsonl"
+        "$py" "$root/tests/experiments/demands.py" texts "$2" >"$2/texts.jsonl"
+        say "grade $2/texts.jsonl and $2/plain.jsonl with the scorer of the set"
+        sha256sum "$model" ;;
     programs)
         with_results "$@"
         [[ $# -ge 3 ]] || die "name the questions: tests/experiments/run.sh programs OUT.jsonl QUESTIONS.jsonl"

@@ -55,7 +55,7 @@ impl<'a> ReadChange<'a> {
     ///
     /// Returns [`ApprovalError`] if it cannot be reviewed.
     pub fn setup(&self) -> Result<(RunSetup, Roleset), ApprovalError> {
-        let reviewers = Reviewers::of(self.request, self.file)?;
+        let reviewers = Reviewers::of(self.request, self.file)?.confirming();
         let setup = reviewers.draft(self.request, &self.diff, RunId::new())?.setup().clone();
         Ok((setup, reviewers.named.roleset))
     }
@@ -69,7 +69,7 @@ impl<'a> ReadChange<'a> {
         began: Instant,
         reporter: &dyn Reporter,
     ) -> Result<ChangeReview, ApprovalError> {
-        let reviewers = Reviewers::of(self.request, self.file)?;
+        let reviewers = Reviewers::of(self.request, self.file)?.confirming();
         let id = RunId::new();
         let dir = self.request.runs_dir.join(id.to_string());
         let builder = reviewers.draft(self.request, &self.diff, id)?;

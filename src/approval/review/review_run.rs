@@ -12,7 +12,7 @@ use crate::journal::{FILE_NAME, Journal, RunSpec, Writer, read};
 use crate::report::RunResult;
 use crate::run::{FinishedRun, Reporter, RunId, drive, find_run, introduce};
 use protocol::core::Endpoint;
-use protocol::{Outcome, RunSetup};
+use protocol::{Outcome, Params, RunSetup};
 use quorum::ModelAt;
 
 /// A review that has ended, and the endpoints of its models.
@@ -36,10 +36,15 @@ pub(in crate::approval) fn reopen(dir: &Path, setup: &RunSetup) -> Option<(Write
     if is_by(&state, setup) { Some((writer, journal)) } else { None }
 }
 
-/// Returns whether a review was made by this setup, apart from draws, which differ from run to run.
+/// Returns whether a review was made by this setup, apart from draws, which differ from run to run, and from the confirmation of findings,
+/// which changes no opinion.
 fn is_by(state: &RunState, setup: &RunSetup) -> bool {
     let own = &state.opened().setup;
-    RunSetup { seed: own.seed, ..setup.clone() } == *own
+    let mut wanted = RunSetup { seed: own.seed, ..setup.clone() };
+    if let (Params::Approval(wanted), Params::Approval(own)) = (&mut wanted.params, &own.params) {
+        wanted.confirm = own.confirm;
+    }
+    wanted == *own
 }
 
 /// Lets the reviewers read the change, or continues a review that was begun. Its time counts from `began`.

@@ -100,6 +100,14 @@ impl Reviewers {
         Ok(())
     }
 
+    /// Has each finding judged by the other reviewers as well.
+    pub(super) fn confirming(mut self) -> Self {
+        if let Params::Approval(params) = &mut self.named.roleset.params {
+            params.confirm = true;
+        }
+        self
+    }
+
     /// Keeps the reviewer of this name alone.
     pub(in crate::approval) fn only(mut self, name: &str) -> Self {
         self.named.roleset.agents.retain(|agent| agent.name == name);

@@ -20,7 +20,7 @@ use protocol::core::{BasisPoints, Endpoint};
 use protocol::text::{
     Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, escape,
 };
-use protocol::{Document, OnDisagreement, Override, ProtocolParams as _, RunSetup, Task};
+use protocol::{Document, OnDisagreement, Override, Params, ProtocolParams as _, RunSetup, Task};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
@@ -125,6 +125,15 @@ impl Variant {
             return None;
         }
         Some(Self { setup, sha256, ..self })
+    }
+
+    /// Returns the same variant with each finding of a reviewer judged by the others as well.
+    pub fn with_confirmed_findings(mut self) -> Self {
+        if let Params::Approval(params) = &mut self.setup.params {
+            params.confirm = true;
+            self.sha256 = digest_of(&json!([self.sha256, "confirmed findings"]));
+        }
+        self
     }
 
     /// Returns the same variant, withholding answers below this confidence, or `None` without a calibration.

@@ -110,6 +110,8 @@ impl Policy {
             }
             ("ballot", kind) => Value::Object(self.ballot(ask, kind)),
             ("review", kind) => self.review(ask, kind),
+            // The neutral form confirms every claim.
+            ("confirmation", _) => json!({}),
             ("answer", _) => json!({"response": in_form(ask, self.first_answer(ask))}),
             ("response", _) => json!({"response": in_form(ask, own_answer), "confidence": 0.95}),
             // An agent that never moves does not find its own answer anywhere.

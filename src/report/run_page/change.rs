@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, ReviewerReport, diff_lines};
+use protocol::review::{ApprovalSection, DiffLine, DiffSign, ReviewedFinding, diff_lines};
 use protocol::text::{counted, escape};
 use protocol::{Document, Section};
 
@@ -58,16 +58,14 @@ pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownFile
 
 /// Returns the lines of a file: all of them, or those around its findings.
 fn show_lines(lines: &[DiffLine], section: &ApprovalSection, is_whole: bool) -> Vec<ShownLine> {
-    let mut by_line: HashMap<u64, Vec<(&str, &Finding)>> = HashMap::new();
-    for ReviewerReport { reviewer, findings, .. } in &section.reviews {
-        for finding in findings.iter().filter(|finding| *finding.path == *lines[0].path) {
-            by_line.entry(finding.line).or_default().push((reviewer.as_str(), finding));
-        }
+    let mut by_line: HashMap<u64, Vec<ReviewedFinding>> = HashMap::new();
+    for found in section.all_findings().into_iter().filter(|found| *found.finding.path == *lines[0].path) {
+        by_line.entry(found.finding.line).or_default().push(found);
     }
     let mut shown = Vec::new();
     for line in lines {
         let findings = by_line.get(&line.number).map(Vec::as_slice).unwrap_or_default();
-        shown.push(ShownLine::new(line, findings));
+        shown.push(ShownLine::new(line, findings, section));
     }
     let mut is_shown = vec![is_whole; lines.len()];
     for at in (0..shown.len()).filter(|at| !shown[*at].findings.is_empty()) {
@@ -88,16 +86,19 @@ fn show_lines(lines: &[DiffLine], section: &ApprovalSection, is_whole: bool) -> 
 }
 
 impl ShownLine {
-    fn new(line: &DiffLine, findings: &[(&str, &Finding)]) -> Self {
+    fn new(line: &DiffLine, findings: &[ReviewedFinding], section: &ApprovalSection) -> Self {
         let number = (line.sign != DiffSign::Head).then_some(line.number);
-        let of_line = findings.iter().filter(|(_, finding)| finding.quote == line.shown);
-        let findings = of_line.map(|(reviewer, finding)| ShownFinding {
-            reviewer: escape::terminal(reviewer),
-            severity: finding.severity.to_string(),
-            problem: escape::terminal(&finding.problem),
-        });
+        let mut of_line = Vec::new();
+        for found in findings.iter().filter(|found| found.finding.quote == line.shown) {
+            let doubt = if section.is_doubted(found) { ", not confirmed" } else { "" };
+            of_line.push(ShownFinding {
+                reviewer: escape::terminal(&found.reviewer),
+                severity: format!("{}{doubt}", found.finding.severity),
+                problem: escape::terminal(&found.finding.problem),
+            });
+        }
         let text = escape::terminal(&line.shown);
-        Self { kind: Some(line.sign), number, text, findings: findings.collect() }
+        Self { kind: Some(line.sign), number, text, findings: of_line }
     }
 
     /// Returns the line in place of so many others, if there are any.
@@ -113,6 +114,7 @@ impl ShownLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::review::{Finding, ReviewerReport};
     use quorum::{Opinion, Severity};
 
     fn section(line: u64, quote: &str) -> Section {
@@ -133,6 +135,7 @@ mod tests {
             parts: 1,
             tolerance: None,
             reviews,
+            findings: None,
         }))
     }
 

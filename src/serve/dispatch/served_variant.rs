@@ -33,6 +33,9 @@ pub(super) fn apply_request(mut variant: Variant, asked: &RequestedRun) -> Resul
     if variant.is_calibrated() {
         require_calibrated_settings(asked, &variant.setup)?;
     }
+    if asked.is_review {
+        variant = variant.with_confirmed_findings();
+    }
     if asked.no_demands {
         variant = variant.without_demands();
     }

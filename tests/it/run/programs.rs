@@ -43,8 +43,8 @@ const FIRST_TWO: &str = "def total(numbers):\n    return sum(numbers[:2])";
 #[test]
 fn programs_that_do_the_same_are_one_answer() {
     let folder = Folder::new();
-    let folded = "from functools import reduce\ndef total(numbers):\n    return reduce(lambda one, other: one + other, numbers, 0)";
-    let ended = result(&folder, "total([])\n- `total([5, -5, 2.5])`", &[LOOP, SUM, folded], &[], 0);
+    let reduced = "from functools import reduce\ndef total(numbers):\n    return reduce(lambda one, other: one + other, numbers, 0)";
+    let ended = result(&folder, "total([])\n- `total([5, -5, 2.5])`", &[LOOP, SUM, reduced], &[], 0);
     assert_eq!(
         (&ended["how"], &ended["text"], &ended["usage"]["calls"]),
         (&json!("behaved"), &json!(SUM), &json!(4)),

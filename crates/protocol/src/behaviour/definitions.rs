@@ -34,10 +34,12 @@ pub(crate) fn find_program(reply: &str, function: &str) -> Result<String, Progra
 
 /// Returns true if the statements define this function.
 fn defines(body: &[Stmt], function: &str) -> bool {
-    body.iter().any(|statement| match statement {
-        Stmt::FunctionDef(defined) => defined.name.as_str() == function,
-        Stmt::Assign(assigned) => assigned.targets.iter().any(|target| is_name(target, function)),
-        _ => false,
+    body.iter().any(|statement| {
+        if let Some(defined) = statement.as_function_def_stmt() {
+            return defined.name.as_str() == function;
+        }
+        let assigned = statement.as_assign_stmt().map(|assigned| &assigned.targets);
+        assigned.is_some_and(|targets| targets.iter().any(|target| is_name(target, function)))
     })
 }
 
@@ -50,24 +52,34 @@ pub(super) fn definitions(program: &str) -> String {
     let Ok(parsed) = parse(program) else { return String::new() };
     let mut kept = String::new();
     for statement in &parsed.syntax().body {
-        let (is_kept, range) = match statement {
-            Stmt::FunctionDef(defined) => (true, defined.range),
-            Stmt::ClassDef(defined) => (true, defined.range),
-            Stmt::Import(import) => (true, import.range),
-            // A setting of the compiler comes first in a file or not at all, and changes no value.
-            Stmt::ImportFrom(import) => {
-                (import.module.as_ref().is_none_or(|name| name.as_str() != "__future__"), import.range)
-            }
-            Stmt::Assign(assigned) => (true, assigned.range),
-            Stmt::AnnAssign(assigned) => (true, assigned.range),
-            Stmt::AugAssign(assigned) => (true, assigned.range),
-            _ => continue,
-        };
-        if is_kept {
-            kept.extend([&program[range], "\n"]);
-        }
+        kept.extend(definition(program, statement).map(|text| format!("{text}\n")));
     }
     kept
+}
+
+/// Returns the text of a statement that defines something.
+fn definition<'a>(program: &'a str, statement: &Stmt) -> Option<&'a str> {
+    if let Some(defined) = statement.as_function_def_stmt() {
+        return Some(&program[defined.range]);
+    }
+    if let Some(defined) = statement.as_class_def_stmt() {
+        return Some(&program[defined.range]);
+    }
+    if let Some(import) = statement.as_import_stmt() {
+        return Some(&program[import.range]);
+    }
+    if let Some(import) = statement.as_import_from_stmt() {
+        // A setting of the compiler comes first in a file or not at all, and changes no value.
+        let is_setting = import.module.as_ref().is_some_and(|name| name.as_str() == "__future__");
+        return if is_setting { None } else { Some(&program[import.range]) };
+    }
+    if let Some(assigned) = statement.as_assign_stmt() {
+        return Some(&program[assigned.range]);
+    }
+    if let Some(assigned) = statement.as_ann_assign_stmt() {
+        return Some(&program[assigned.range]);
+    }
+    Some(&program[statement.as_aug_assign_stmt()?.range])
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) struct FunctionInput {
 /// Returns the name of the function that a task asks for: the last one that it begins at the start of a line; else the one that its
 /// assertions call; else the one that it names in words.
 pub(crate) fn find_function(task: &str) -> Option<String> {
-    let defined = task.lines().filter_map(|line| leading_name(line.strip_prefix("def ")?, "(")).last();
+    let defined = task.lines().rev().find_map(|line| leading_name(line.strip_prefix("def ")?, "("));
     defined.or_else(|| only_one(task.lines().filter_map(asserted_function))).or_else(|| named_function(task))
 }
 
@@ -130,7 +130,6 @@ fn call_length(text: &str, function: &str) -> Option<usize> {
             (Some(_), _) if is_escaped => is_escaped = false,
             (Some(_), '\\') => is_escaped = true,
             (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
             (None, '(' | '[' | '{') if depth == NESTING_MAX => return None,
             (None, '(' | '[' | '{') => depth += 1,
@@ -140,7 +139,7 @@ fn call_length(text: &str, function: &str) -> Option<usize> {
                     return Some(at + c.len_utf8());
                 }
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
     None

@@ -6,6 +6,7 @@
 //! The results of Python's own interpreter and of the embedded one read the same.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::definitions::definitions;
 use super::input::FunctionInput;
@@ -101,7 +102,7 @@ pub(crate) fn trial_source(program: &str, inputs: &[FunctionInput]) -> String {
     let mut source = format!("{SHOW}{}\n", definitions(program));
     for FunctionInput { call, stated } in inputs {
         let stated = stated.as_ref().map_or_else(|| "None".to_owned(), |value| format!("lambda: {value}"));
-        source.push_str(&format!("consensus_try(\"{mark}\", lambda: {call}, {stated})\n"));
+        let _ = writeln!(source, "consensus_try(\"{mark}\", lambda: {call}, {stated})");
     }
     source
 }

@@ -1,5 +1,6 @@
 //! The machine of a review: events in, actions out. The module documentation has the diagram.
 
+use super::confirmation::{claims, confirmation_schema, read_confirmation};
 use super::form::{self, Finding};
 use super::prompt;
 use super::report::ApprovalSection;
@@ -15,15 +16,20 @@ use quorum::{Opinion, Severity, Vote};
 impl Review {
     // ===== Asking =====
 
-    /// Asks a reviewer for its next part. Each reviewer reads one part after the other; all reviewers read at the same time.
+    /// Asks a reviewer for its next form. Each reviewer reads one part after the other; all reviewers read at the same time.
     fn ask_next(&mut self, reviewer: usize) -> Option<Action> {
         let part = self.waiting[reviewer].pop_front()?;
         let round = u32::try_from(part + 1).unwrap_or(u32::MAX);
         let call = CallId { part: 0, round, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
-        let lines = &self.parts[part];
-        let prompt = prompt::review(&self.setup, call, lines, self.parts.len());
-        let shape =
-            ReplyShape::Json { name: "review", schema: (&form::schema(lines)).into(), measured: None };
+        let (prompt, name, schema) = if let Some(part) = part.checked_sub(self.parts.len()) {
+            let claims = claims(&self.forms, reviewer, part);
+            let prompt = prompt::confirm(&self.setup, call, &self.parts[part], &claims);
+            (prompt, "confirmation", confirmation_schema(claims.len()))
+        } else {
+            let lines = &self.parts[part];
+            (prompt::review(&self.setup, call, lines, self.parts.len()), "review", form::schema(lines))
+        };
+        let shape = ReplyShape::Json { name, schema: (&schema).into(), measured: None };
         let alone = Conversation::new(self.setup.system(reviewer));
         let draft = Draft::start(self.setup.params.thinking, call, alone, prompt, shape);
         let ask = draft.ask(&self.setup.agents[reviewer], self.setup.seed);
@@ -34,6 +40,9 @@ impl Review {
     // ===== Taking =====
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        if call.round as usize > self.parts.len() {
+            return self.confirmed(call, reply);
+        }
         let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let (reviewer, part) = (call.agent, call.round as usize - 1);
         let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
@@ -53,15 +62,56 @@ impl Review {
             self.remark = Some("it wrote no valid review, and abstains");
         }
         self.forms[reviewer].insert(part, form);
+        Ok(self.go_on(reviewer))
+    }
+
+    /// Takes a reviewer's judgement of the findings of others.
+    fn confirmed(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let (reviewer, part) = (call.agent, call.round as usize - 1 - self.parts.len());
+        let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
+        let count = claims(&self.forms, reviewer, part).len();
+        let progress =
+            draft.reply(agent, self.setup.seed, max_repairs, reply, |text, _| read_confirmation(text, count));
+        let answers = match progress {
+            TurnProgress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            TurnProgress::Valid(answers) => Some(answers),
+            TurnProgress::Failed => None,
+        };
+        self.repairs[reviewer] += draft.repairs;
+        if answers.is_none() {
+            self.remark = Some("it judged the findings of others in no valid form, and confirms none");
+        }
+        self.confirmations[reviewer].insert(part, answers);
+        Ok(self.go_on(reviewer))
+    }
+
+    /// Asks for what comes next, after a reviewer has written a form. When all reviews are written, the findings of others come.
+    fn go_on(&mut self, reviewer: usize) -> Vec<Action> {
         if let Some(action) = self.ask_next(reviewer) {
-            return Ok(vec![action]);
+            return vec![action];
         }
-        if self.open.is_empty() {
-            let outcome = self.verdict();
-            self.outcome = Some(outcome.clone());
-            return Ok(vec![Action::Finish(outcome)]);
+        if !self.open.is_empty() {
+            return Vec::new();
         }
-        Ok(Vec::new())
+        if self.setup.params.confirm && !std::mem::replace(&mut self.is_confirming, true) {
+            let (reviewers, parts) = (self.setup.agents.len(), self.parts.len());
+            for reviewer in 0..reviewers {
+                let judged = (0..parts).filter(|part| !claims(&self.forms, reviewer, *part).is_empty());
+                self.waiting[reviewer] = judged.map(|part| parts + part).collect();
+            }
+            let actions: Vec<Action> =
+                (0..reviewers).filter_map(|reviewer| self.ask_next(reviewer)).collect();
+            if !actions.is_empty() {
+                return actions;
+            }
+        }
+        let outcome = self.verdict();
+        self.outcome = Some(outcome.clone());
+        vec![Action::Finish(outcome)]
     }
 
     // ===== Deciding =====

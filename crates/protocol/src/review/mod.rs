@@ -7,6 +7,9 @@
 //!  review   every reviewer reads every part alone: findings, each on a line of the diff, then its verdict
 //!             │
 //!             ▼
+//!  confirm  (`confirm`) every reviewer judges the findings of the others, without their names
+//!             │
+//!             ▼
 //!  opinion  one for each reviewer: it rejects if it rejects a part, abstains if a part could not be judged, else approves
 //!             │
 //!             ▼
@@ -18,13 +21,15 @@
 //!
 //! # Invariants
 //!
-//! - **Reviews are blind.** No reviewer's prompt contains a word of another reviewer, or the author's own words about the change.
+//! - **Reviews are blind.** No reviewer's prompt contains a word of another reviewer, or the author's own words about the change. Only when
+//!   all reviews are written does a reviewer read the findings of others, and its own review stays as it is.
 //! - **A finding is on an existing line.** The line is chosen from the diff, or looked up in it. A line that is not in the diff is sent
 //!   back.
 //! - **Silence and abstention never help.** The quorum is taken of all reviewers, whether they answer or not.
 //! - **A confidence is a figure for people**, and never a weight.
-//! - **Every run ends.** There is one form for each reviewer and part, and each form has at most `1 + max_repairs` attempts.
+//! - **Every run ends.** There are at most two forms for each reviewer and part, and each form has at most `1 + max_repairs` attempts.
 
+mod confirmation;
 mod diff;
 mod diff_names;
 mod form;
@@ -39,6 +44,7 @@ use std::ops::RangeInclusive;
 use super::contract::{CallId, Override, ProtocolParams, Setup, Step, Task, Thinking, WorstCase, tokens};
 use crate::text::{CanonicalRule, Constraint};
 
+pub use confirmation::ReviewedFinding;
 pub use diff::{DiffLine, DiffSign, PARTS_MAX, added_lines, diff_lines};
 pub use form::Finding;
 pub use params::{ApprovalParams, REVIEWERS_MAX};
@@ -120,7 +126,12 @@ impl ProtocolParams for ApprovalParams {
                 let mut conversation =
                     system + tokens(&prompt.situation) + tokens(&prompt.think) + tokens(&prompt.write);
                 let reply = u64::from(agent.max_tokens);
+                let (mut again, reviewers) = (conversation, setup.agents.len() as u64);
                 total.add_form(&mut conversation, setup.params.thinking, setup.params.max_repairs, reply);
+                if setup.params.confirm && reviewers > 1 {
+                    again += (reviewers - 1) * form::FINDINGS_TOKENS_MAX;
+                    total.add_form(&mut again, setup.params.thinking, setup.params.max_repairs, reply);
+                }
             }
         }
         total

@@ -20,11 +20,14 @@ pub struct ApprovalParams {
     pub max_repairs: u32,
     /// The place where reviewers reason before they commit.
     pub thinking: Thinking,
+    /// Whether each finding is judged by the other reviewers as well. `consensus review` sets it; a decision does not need it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
 }
 
 impl Default for ApprovalParams {
     fn default() -> Self {
-        Self { veto: false, part_tokens: 1500, max_repairs: 2, thinking: Thinking::Free }
+        Self { veto: false, part_tokens: 1500, max_repairs: 2, thinking: Thinking::Free, confirm: false }
     }
 }
 

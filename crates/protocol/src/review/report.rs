@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::confirmation::{ReviewedFinding, claims};
 use super::form::Finding;
 use super::state::Review;
 use crate::contract::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
@@ -24,6 +25,32 @@ pub struct ApprovalSection {
     pub tolerance: Option<String>,
     /// The reviews of the reviewers that have read all parts, in the order of the roleset.
     pub reviews: Vec<ReviewerReport>,
+    /// All findings, with who has confirmed each; those that are confirmed first, the most severe first among them. `None` if findings are
+    /// not confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<ReviewedFinding>>,
+}
+
+impl ApprovalSection {
+    /// Returns all findings; in their order of reviewers where they are not confirmed.
+    pub fn all_findings(&self) -> Vec<ReviewedFinding> {
+        if let Some(findings) = &self.findings {
+            return findings.clone();
+        }
+        let mut all = Vec::new();
+        for ReviewerReport { reviewer, findings, .. } in &self.reviews {
+            for finding in findings {
+                let (reviewer, finding) = (reviewer.clone(), finding.clone());
+                all.push(ReviewedFinding { reviewer, finding, confirmed_by: Vec::new() });
+            }
+        }
+        all
+    }
+
+    /// Returns true if the others were asked about this finding, and none has confirmed it.
+    pub fn is_doubted(&self, found: &ReviewedFinding) -> bool {
+        self.findings.is_some() && found.confirmed_by.is_empty()
+    }
 }
 
 /// The review of one reviewer.
@@ -73,7 +100,39 @@ impl Review {
             parts: self.parts.len(),
             tolerance: None,
             reviews: reviews.collect(),
+            findings: if self.setup.params.confirm { Some(self.reviewed_findings()) } else { None },
         }
+    }
+
+    /// Returns the findings of all reviewers, with who has confirmed each.
+    fn reviewed_findings(&self) -> Vec<ReviewedFinding> {
+        let names: Vec<&str> = self.setup.agents.iter().map(|agent| agent.name.as_str()).collect();
+        let mut all = Vec::new();
+        for (author, forms) in self.forms.iter().enumerate() {
+            for (part, form) in forms {
+                let findings = form.iter().flat_map(|form| &form.findings);
+                for (place, finding) in findings.enumerate() {
+                    let others =
+                        (0..names.len()).filter(|other| self.has_confirmed(*other, *part, author, place));
+                    all.push(ReviewedFinding {
+                        reviewer: names[author].to_owned(),
+                        finding: finding.clone(),
+                        confirmed_by: others.map(|other| names[other].to_owned()).collect(),
+                    });
+                }
+            }
+        }
+        // The sort is stable.
+        all.sort_by_key(|one| (one.confirmed_by.is_empty(), std::cmp::Reverse(one.finding.severity)));
+        all
+    }
+
+    /// Returns true if a reviewer has confirmed this finding of another one.
+    fn has_confirmed(&self, reviewer: usize, part: usize, author: usize, place: usize) -> bool {
+        let Some(Some(answers)) = self.confirmations[reviewer].get(&part) else { return false };
+        let claims = claims(&self.forms, reviewer, part);
+        let at = claims.iter().position(|claim| (claim.author, claim.place) == (author, place));
+        at.and_then(|at| answers.get(at)).copied().unwrap_or(false)
     }
 
     /// Returns the vote before any reviewer knew of another. In a review there is no other vote.
@@ -134,6 +193,15 @@ impl Review {
             if !parts.is_empty() {
                 let (name, parts) = (&agent.name, parts.join(", "));
                 let detail = format!("{name} wrote no valid review of part {parts}, and abstains");
+                found.push(Degraded { kind: DegradedKind::NoReview, detail });
+            }
+        }
+        for (agent, confirmations) in self.setup.agents.iter().zip(&self.confirmations) {
+            if confirmations.values().any(Option::is_none) {
+                let detail = format!(
+                    "{} judged findings of others in no valid form, and confirms none of them",
+                    agent.name
+                );
                 found.push(Degraded { kind: DegradedKind::NoReview, detail });
             }
         }

@@ -20,10 +20,14 @@ pub struct Review {
     pub(super) parts: Vec<Vec<DiffLine>>,
     /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
-    /// The parts that each reviewer has not been asked about.
+    /// What each reviewer has not been asked about: its parts, and behind their number, the findings of others in each part.
     pub(super) waiting: Vec<VecDeque<usize>>,
     /// The forms of each reviewer, by part; `None` for a part without a valid form.
     pub(super) forms: Vec<BTreeMap<usize, Option<PartReview>>>,
+    /// Which findings of others each reviewer confirms, by part, in the order of its claims; `None` for a part without a valid form.
+    pub(super) confirmations: Vec<BTreeMap<usize, Option<Vec<bool>>>>,
+    /// Whether the findings of others are being judged.
+    pub(super) is_confirming: bool,
     pub(super) repairs: Vec<u32>,
     pub(super) outcome: Option<Outcome>,
     pub(super) has_started: bool,
@@ -39,6 +43,8 @@ impl Review {
             open: BTreeMap::new(),
             waiting: vec![(0..parts.len()).collect(); reviewers],
             forms: vec![BTreeMap::new(); reviewers],
+            confirmations: vec![BTreeMap::new(); reviewers],
+            is_confirming: false,
             repairs: vec![0; reviewers],
             outcome: None,
             has_started: false,
