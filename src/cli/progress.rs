@@ -20,7 +20,7 @@ use crate::run::Reporter;
 use protocol::core::{Endpoint, Usage};
 use protocol::panel::Scores;
 use protocol::text::{counted, escape, extract};
-use protocol::{Execution, OutcomeKind, Reply, Step};
+use protocol::{Execution, OutcomeKind, Reply, Step, trial_results};
 
 /// The indentation of a line that belongs to the line above.
 const INDENT: &str = "          ";
@@ -136,6 +136,9 @@ impl ProgressPrinter {
         let line = match (by, end.is_success()) {
             (Executor::Command(_), true) => format!("the check passes “{text}”"),
             (Executor::Command(_), false) => format!("the check refuses “{text}”, it {end}{why}"),
+            (Executor::Interpreter(_), true) if matches!(execution, Execution::Trial { .. }) => {
+                format!("the program gives {}", escape::excerpt(&trial_results(&result.output).join(", ")))
+            }
             (Executor::Interpreter(_), true) => format!("the program prints “{printed}”"),
             (Executor::Interpreter(_), false) => format!("the program {end}{why}"),
         };

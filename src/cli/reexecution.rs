@@ -59,7 +59,7 @@ impl ExecutionCounts {
                 (left, Some(why)) => format!("; {left} not run again: {why}"),
                 (left, None) => {
                     format!(
-                        "; {left} not run again: cut off by a limit, or run by `python3` or another version"
+                        "; {left} not run again: cut off by a limit, or run by another version, or by `python3` without --rerun-checks"
                     )
                 }
             };
@@ -88,8 +88,10 @@ impl<'a> Reexecutor<'a> {
             executions.iter().filter(|(execution, _)| matches!(execution, Execution::Check { .. })).count();
         let programs = executions.len() - checks;
         let mut counts = ExecutionCounts { checks, programs, ..ExecutionCounts::default() };
+        let has = |kind| repeatable_executions(state, kind).next().is_some();
         let repeats_checks = self.args.rerun_checks && checks > 0;
-        if repeatable_executions(state, ExecutionKind::Programs).next().is_none() && !repeats_checks {
+        let repeats_others = self.args.rerun_checks && has(ExecutionKind::OtherPrograms);
+        if !has(ExecutionKind::Programs) && !repeats_checks && !repeats_others {
             return Ok(counts);
         }
         if repeats_checks {
@@ -102,6 +104,11 @@ impl<'a> Reexecutor<'a> {
         };
         let programs = block_on(reexecute(state, ExecutionKind::Programs, dir, &sandbox))??;
         counts.programs_again = require_same(&programs, "a program", "the record was changed")?;
+        if repeats_others {
+            let others = block_on(reexecute(state, ExecutionKind::OtherPrograms, dir, &sandbox))??;
+            let cause = "its result may depend on the machine, or the record was changed";
+            counts.programs_again += require_same(&others, "a program", cause)?;
+        }
         if repeats_checks {
             let checks = block_on(reexecute(state, ExecutionKind::Checks, dir, &sandbox))??;
             let cause = "it may need the folder of the run, or the same --sandbox flags";

@@ -32,14 +32,26 @@ struct FindingGroup {
     findings: Vec<ReviewedFinding>,
 }
 
-/// Returns the findings in groups that are not empty: those that a second reviewer has confirmed, and the others. Where findings are not
-/// confirmed, there is one group.
+/// Returns the findings in groups that are not empty: those that a second reviewer has confirmed, those that no other reviewer has judged,
+/// and those that others have judged and not confirmed.
 fn group_findings(section: &ApprovalSection) -> Vec<FindingGroup> {
-    let (doubted, others): (Vec<_>, Vec<_>) =
-        section.all_findings().into_iter().partition(|found| section.is_doubted(found));
-    let kind = if section.findings.is_some() { ", confirmed by a second reviewer" } else { "" };
+    let (mut confirmed, mut unjudged, mut doubted) = (Vec::new(), Vec::new(), Vec::new());
+    for found in section.all_findings() {
+        if found.judged_by == 0 {
+            unjudged.push(found);
+        } else if found.is_doubted() {
+            doubted.push(found);
+        } else {
+            confirmed.push(found);
+        }
+    }
+    let is_asked = section.findings.is_some();
     let mut groups = Vec::new();
-    for (findings, kind) in [(others, kind), (doubted, ", not confirmed by another reviewer")] {
+    for (findings, kind) in [
+        (confirmed, ", confirmed by a second reviewer"),
+        (unjudged, if is_asked { ", judged by no other reviewer" } else { "" }),
+        (doubted, ", not confirmed by another reviewer"),
+    ] {
         if !findings.is_empty() {
             groups.push(FindingGroup { title: counted(findings.len(), "finding") + kind, findings });
         }
@@ -47,13 +59,13 @@ fn group_findings(section: &ApprovalSection) -> Vec<FindingGroup> {
     groups
 }
 
-/// Returns who has found a fault, and how many of the others have confirmed it.
-fn describe_finders(found: &ReviewedFinding, section: &ApprovalSection) -> String {
-    let ReviewedFinding { reviewer, confirmed_by, .. } = found;
-    if confirmed_by.is_empty() {
+/// Returns who has found a fault, and how many of those who judged it have confirmed it.
+fn describe_finders(found: &ReviewedFinding) -> String {
+    let ReviewedFinding { reviewer, judged_by, confirmed_by, .. } = found;
+    if *judged_by == 0 {
         return format!("by {reviewer}");
     }
-    format!("by {reviewer}, confirmed by {} of {} others", confirmed_by.len(), section.reviewers - 1)
+    format!("by {reviewer}, confirmed by {} of {judged_by}", confirmed_by.len())
 }
 
 /// Returns a review as text for a terminal or a log.
@@ -65,7 +77,7 @@ pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
             let Finding { path, line, quote, problem, severity } = &found.finding;
             let _ = writeln!(out, "  {path}:{line}: {severity}: {}", escape::one_line(problem));
             let _ = writeln!(out, "    {}", quote.trim_end());
-            let _ = writeln!(out, "    {}", describe_finders(found, section));
+            let _ = writeln!(out, "    {}", describe_finders(found));
         }
     }
     out.push('\n');
@@ -99,7 +111,7 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
         for found in &findings {
             let Finding { path, line, quote, problem, severity } = &found.finding;
             let place = escape_markdown(&format!("{path}:{line}"));
-            let who = escape_markdown(&describe_finders(found, section));
+            let who = escape_markdown(&describe_finders(found));
             let _ = writeln!(out, "- **{severity}** {place}: {} ({who})", escape_markdown(problem));
             let _ = writeln!(out, "\n      {}\n", escape::plain(quote).replace('\n', " ").trim_end());
         }
@@ -119,7 +131,7 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
     let mut out = String::new();
     for found in &section.all_findings() {
         let Finding { path, line, quote, problem, severity } = &found.finding;
-        let is_doubted = section.is_doubted(found);
+        let is_doubted = found.is_doubted();
         let level = match severity {
             Severity::Low => "notice",
             Severity::High | Severity::Critical if !is_doubted => "error",
@@ -151,7 +163,7 @@ fn describe_opinion(review: &ReviewerReport, section: &ApprovalSection) -> Strin
     if is_of_findings {
         let all = section.all_findings();
         let mut own = all.iter().filter(|found| found.reviewer == review.reviewer);
-        let is_doubted = own.all(|found| section.is_doubted(found));
+        let is_doubted = own.all(ReviewedFinding::is_doubted);
         return if is_doubted { format!("{words}, without a confirmed finding") } else { words };
     }
     format!("{words}: {}", escape::one_line(why))
@@ -222,6 +234,7 @@ mod tests {
         let reviewed = |finding: &Finding, confirmed_by: &[&str]| ReviewedFinding {
             reviewer: "Security".to_owned(),
             finding: finding.clone(),
+            judged_by: 3,
             confirmed_by: confirmed_by.iter().map(|name| (*name).to_owned()).collect(),
         };
         let all = vec![reviewed(&findings[0], &["Quality"]), reviewed(&findings[1], &[])];
@@ -243,8 +256,7 @@ mod tests {
         assert!(text.starts_with("not approved: 1 of 4 reviewers approved; the quorum is 3\n"), "{text}");
         let confirmed = "\n1 finding, confirmed by a second reviewer:\n  src/a,b.rs:7: high: it is 1";
         assert!(
-            text.contains(confirmed)
-                && text.contains("\n    +x = 1\n    by Security, confirmed by 1 of 3 others\n"),
+            text.contains(confirmed) && text.contains("\n    +x = 1\n    by Security, confirmed by 1 of 3\n"),
             "{text}"
         );
         assert!(

@@ -24,7 +24,7 @@ fn run(review: &ReviewerReport, section: &ApprovalSection) -> Value {
     let rule = format!("review/{}", review.reviewer);
     let all = section.all_findings();
     let own = all.iter().filter(|found| found.reviewer == review.reviewer);
-    let results: Vec<Value> = own.map(|found| result(&rule, found, section.is_doubted(found))).collect();
+    let results: Vec<Value> = own.map(|found| result(&rule, found)).collect();
     json!({
         "tool": {"driver": {
             "name": "consensus",
@@ -37,11 +37,11 @@ fn run(review: &ReviewerReport, section: &ApprovalSection) -> Value {
     })
 }
 
-fn result(rule: &str, found: &ReviewedFinding, is_doubted: bool) -> Value {
+fn result(rule: &str, found: &ReviewedFinding) -> Value {
     let Finding { path, line, quote, problem, severity } = &found.finding;
     let level = match severity {
         Severity::Low => "note",
-        Severity::High | Severity::Critical if !is_doubted => "error",
+        Severity::High | Severity::Critical if !found.is_doubted() => "error",
         Severity::Medium | Severity::High | Severity::Critical => "warning",
     };
     let mut place = json!({"artifactLocation": {"uri": encode_path(path)}});
@@ -54,7 +54,7 @@ fn result(rule: &str, found: &ReviewedFinding, is_doubted: bool) -> Value {
         "message": {"text": problem},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"primaryLocationLineHash": Digest::new(format!("{path}\n{quote}").as_bytes())},
-        "properties": {"severity": severity, "confirmedBy": found.confirmed_by},
+        "properties": {"severity": severity, "confirmedBy": found.confirmed_by, "judgedBy": found.judged_by},
     })
 }
 
@@ -83,6 +83,7 @@ mod tests {
         let found = |finding: Finding, confirmed_by: Vec<String>| ReviewedFinding {
             reviewer: "Quality".to_owned(),
             finding,
+            judged_by: 3,
             confirmed_by,
         };
         let findings = vec![

@@ -19,6 +19,7 @@ use protocol::sampling::{SampleReport, VoteSection};
 use protocol::text::{Envelope, counted, escape, percent};
 use protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
+    trial_calls, trial_results,
 };
 use quorum::Opinion;
 
@@ -278,11 +279,15 @@ fn write_execution(out: &mut String, execution: &Execution, executed: &Executed)
         }
     };
     let _ = writeln!(out, "*{what}; it {end}.*\n");
-    write_quote(out, execution.text());
+    let (text, output) = match execution {
+        Execution::Trial { source } => (trial_calls(source), trial_results(output).join("\n")),
+        Execution::Check { .. } | Execution::Program { .. } => (execution.text(), output.clone()),
+    };
+    write_quote(out, text);
     out.push('\n');
     if !output.trim().is_empty() {
         out.push_str("It printed:\n\n");
-        write_quote(out, output);
+        write_quote(out, &output);
         out.push('\n');
     }
     if !tail.is_empty() {

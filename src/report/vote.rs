@@ -71,17 +71,20 @@ fn describe_texts(texts: &ComparedTexts) -> String {
     format!("the drafts differ in {}{more}", escape::one_line(&shown.join(", ")))
 }
 
-/// Returns how many inputs the programs were compared on, as the end of a phrase.
+/// Returns how many inputs the programs were compared on, as the end of a sentence.
 fn describe_trials(behaviour: &BehaviourSection) -> String {
     let counting = behaviour.inputs.iter().filter(|input| input.counts).count();
     if counting == 0 {
-        return " without a usable input, so that only equal texts are equal".to_owned();
+        return "; there is no usable input, so only equal texts are equal".to_owned();
     }
-    let dropped = match behaviour.inputs.len() - counting {
+    let unstated = behaviour.inputs.iter().filter(|input| input.stated.is_none()).count();
+    let dropped = match unstated - counting {
         0 => String::new(),
-        more => format!(" ({more} more, for which most programs return no value, are dropped)"),
+        more => format!(
+            "; {more} more dropped, because most programs return no value for it that can be compared"
+        ),
     };
-    format!(" on {}{dropped}", counted(counting, "input"))
+    format!("; compared on {}{dropped}", counted(counting, "input"))
 }
 
 /// Returns in one line why the votes were enough or not, and how many samples that took.
@@ -94,25 +97,25 @@ pub fn describe_stop(section: &VoteSection) -> String {
         return "no sample was counted".to_owned();
     }
     if section.answers.is_empty() {
-        let mut reasons = section.samples.iter().filter_map(|sample| sample.no_vote.as_deref());
-        let first = reasons.next().unwrap_or_default();
-        let why = if !first.is_empty() && reasons.all(|why| why == first) {
-            format!(": {first}")
-        } else {
-            String::new()
+        let reasons: Vec<&str> =
+            section.samples.iter().filter_map(|sample| sample.no_vote.as_deref()).collect();
+        let why = match reasons.as_slice() {
+            [] => String::new(),
+            [first, others @ ..] if others.iter().all(|other| other == first) => format!(": {first}"),
+            [first, ..] => format!("; the first: {first}"),
         };
         return format!("no sample gave a valid answer, of {}{why}", counted(section.looked_at, "sample"));
     }
     if let Some(texts) = &section.texts {
         return format!("{}, after {samples}", describe_texts(texts));
     }
-    let tried = section.behaviour.as_ref().map(describe_trials).unwrap_or_default();
-    let certainty = format!("{:.1} % certain after {samples}{tried}", section.certainty_value * 100.0);
-    match section.class {
+    let certainty = format!("{:.1} % certain after {samples}", section.certainty_value * 100.0);
+    let stop = match section.class {
         None => certainty,
         Some(StopClass::A) => format!("{certainty}, from several voters (class A)"),
         Some(StopClass::B) => format!("the first two samples are equal (class B), {certainty}"),
         Some(StopClass::C) => format!("{certainty}, from one voter (class C)"),
         Some(StopClass::D) => format!("not settled (class D), {certainty}"),
-    }
+    };
+    stop + &section.behaviour.as_ref().map(describe_trials).unwrap_or_default()
 }

@@ -12,7 +12,10 @@ use crypto::Digest;
 use protocol::core::CommandEnd;
 use protocol::sampling::first_option;
 use protocol::text::CanonicalKind;
-use protocol::{Action, Ask, Event, ExecutionResult, Outcome, Protocol as _, RunSetup};
+use protocol::{
+    Action, Ask, Event, Execution, ExecutionResult, Outcome, Protocol as _, RunSetup, stated_trials,
+    zero_results,
+};
 
 /// A number of calls that no protocol reaches if its agents agree at once.
 const CALLS_MAX: u64 = 2_000;
@@ -43,7 +46,11 @@ pub fn at_once(setup: &RunSetup) -> Option<CallUsage> {
                 }
                 Action::Execute(execution) => {
                     // A program prints the answer, and a check passes it.
-                    let (end, output, output_sha256) = (CommandEnd::Exit(0), answer.clone(), Digest::ZERO);
+                    let output = match &execution {
+                        Execution::Trial { source } => format!("\n{}", zero_results(source)),
+                        Execution::Check { .. } | Execution::Program { .. } => answer.clone(),
+                    };
+                    let (end, output_sha256) = (CommandEnd::Exit(0), Digest::ZERO);
                     let result = ExecutionResult { end, output, tail: String::new(), output_sha256 };
                     events.push_back(Event::Executed { key: execution.key(), result });
                 }
@@ -74,7 +81,12 @@ fn plausible_answer(setup: &RunSetup) -> String {
             let text = first_option(&setup.task.prompt, choices);
             text.or_else(|| choices.first().cloned()).unwrap_or_default()
         }
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim | CanonicalKind::Behaviour => {
+        CanonicalKind::Behaviour => {
+            let function =
+                stated_trials(&setup.task.prompt).map(|stated| stated.function).unwrap_or_default();
+            format!("def {function}(*values):\n    return 0")
+        }
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
             "Water boils at a lower temperature where the pressure of the air is lower.".to_owned()
         }
     }

@@ -26,7 +26,7 @@ use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
 use protocol::core::Endpoint;
 use protocol::text::{CanonicalKind, Demand, counted, escape};
-use protocol::{Override, Params, ProtocolParams, RunSetup, Task};
+use protocol::{Override, Params, ProtocolParams, RunSetup, StatedTrials, Task, stated_trials};
 
 /// A run whose request was read and checked, before any server is asked.
 #[derive(Debug)]
@@ -206,9 +206,17 @@ fn introduce_task(setup: &RunSetup, shadows: Option<&str>, demands: &[Demand], r
         let bytes = counted(document.text.len(), "byte");
         reporter.status(&format!("stdin is a document of the task, with {bytes}"));
     }
-    for Demand { words, .. } in demands {
+    if setup.canonical.kind == CanonicalKind::Behaviour
+        && let Some(StatedTrials { function, results }) = stated_trials(&setup.task.prompt)
+    {
+        reporter.status(&format!(
+            "programs are compared by what `{function}` does; the task states {} for it, which all must give",
+            counted(results, "result")
+        ));
+    }
+    for Demand { rule, words, .. } in demands {
         reporter.status(&escape::terminal(&format!(
-            "the answer is checked for “{words}”, as the task says; --no-inferred-constraints turns that off"
+            "the answer is checked for “{words}” ({rule}), as the task says; --no-inferred-constraints turns that off"
         )));
     }
 }

@@ -8,6 +8,7 @@ use super::request::RedactRequest;
 use crate::config::Roleset;
 use crate::engine::{Redaction, RedactionPolicy, RunState};
 use crate::journal::REDACTIONS_FILE;
+use protocol::text::CanonicalKind;
 
 /// Returns whether any text must be kept from leaving this machine.
 pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
@@ -16,13 +17,18 @@ pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
 
 /// Returns the patterns to look for, if redaction is on.
 ///
-/// Returns [`RunError::Usage`] if a pattern is invalid, or an agent's name would be redacted.
+/// Returns [`RunError::Usage`] if a pattern is invalid, an agent's name would be redacted, or programs are compared by what they do.
 pub fn redaction_policy(
     request: &RedactRequest,
     roleset: &Roleset,
 ) -> Result<Option<RedactionPolicy>, RunError> {
     if !redacts(request, roleset) {
         return Ok(None);
+    }
+    if roleset.canonical.kind == CanonicalKind::Behaviour {
+        return Err(RunError::Usage(
+            "a run over programs cannot be redacted, because a program may give back an original in another form".to_owned(),
+        ));
     }
     let patterns = roleset.redact_patterns.iter().chain(&request.patterns).cloned().collect();
     let policy = RedactionPolicy::new(patterns).map_err(RunError::Usage)?;

@@ -19,6 +19,8 @@ use protocol::text::print_the_same;
 pub enum ExecutionKind {
     /// The programs that the interpreter in this program ran. Their values are the same on every machine, to 12 digits.
     Programs,
+    /// The programs that another interpreter ran. Only the same version gives the same results.
+    OtherPrograms,
     /// The user's checks. Their results may depend on the folder and the machine.
     Checks,
 }
@@ -47,7 +49,9 @@ pub fn repeatable_executions(
     let embedded = Executor::Interpreter(embedded_interpreter());
     state.executions_made().iter().filter(move |(execution, executed)| match execution {
         Execution::Program { .. } | Execution::Trial { .. } => {
-            kind == ExecutionKind::Programs && executed.by == embedded && !was_cut(executed.result.end)
+            let its_kind =
+                if executed.by == embedded { ExecutionKind::Programs } else { ExecutionKind::OtherPrograms };
+            kind == its_kind && !was_cut(executed.result.end)
         }
         Execution::Check { .. } => kind == ExecutionKind::Checks && !was_cut(executed.result.end),
     })
@@ -76,11 +80,12 @@ pub async fn reexecute(
 ) -> Result<Vec<Reexecution>, RunError> {
     let table = load_table(state, dir)?;
     let mut reexecutions = Vec::new();
-    for (execution, Executed { result: was, .. }) in repeatable_executions(state, kind) {
+    for (execution, Executed { by, result: was, .. }) in repeatable_executions(state, kind) {
         let order = Order::new(state.opened(), execution, table.as_ref());
-        let now = execute(sandbox, Path::new("."), &order).await?.result;
-        // A loaded machine is no evidence against a record.
-        if was_cut(now.end) {
+        let again = execute(sandbox, Path::new("."), &order).await?;
+        let now = again.result;
+        // A loaded machine is no evidence against a record, and neither is another version.
+        if was_cut(now.end) || again.by != *by {
             continue;
         }
         let is_same = match execution {

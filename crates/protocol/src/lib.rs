@@ -66,6 +66,7 @@ pub mod text;
 mod turn;
 pub mod vote;
 
+pub use behaviour::{StatedTrials, stated_trials, trial_calls, trial_results, zero_results};
 pub use contract::{
     Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, CheckCommand, ChunkPlan, Conversation,
     Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, Fraction, How,

@@ -164,6 +164,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) keys: Option<PathBuf>,
     /// Run the checks of final texts again, in the current folder, and compare their verdicts.
     ///
+    /// Programs that `python3` ran are run again as well, if the version is the same.
+    ///
     /// The commands come from the record, and run in the sandbox. For a record outside your own folder of runs, repeat the
     /// command with --check.
     #[arg(long)]

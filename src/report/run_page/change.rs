@@ -65,7 +65,7 @@ fn show_lines(lines: &[DiffLine], section: &ApprovalSection, is_whole: bool) -> 
     let mut shown = Vec::new();
     for line in lines {
         let findings = by_line.get(&line.number).map(Vec::as_slice).unwrap_or_default();
-        shown.push(ShownLine::new(line, findings, section));
+        shown.push(ShownLine::new(line, findings));
     }
     let mut is_shown = vec![is_whole; lines.len()];
     for at in (0..shown.len()).filter(|at| !shown[*at].findings.is_empty()) {
@@ -86,11 +86,11 @@ fn show_lines(lines: &[DiffLine], section: &ApprovalSection, is_whole: bool) -> 
 }
 
 impl ShownLine {
-    fn new(line: &DiffLine, findings: &[ReviewedFinding], section: &ApprovalSection) -> Self {
+    fn new(line: &DiffLine, findings: &[ReviewedFinding]) -> Self {
         let number = (line.sign != DiffSign::Head).then_some(line.number);
         let mut of_line = Vec::new();
         for found in findings.iter().filter(|found| found.finding.quote == line.shown) {
-            let doubt = if section.is_doubted(found) { ", not confirmed" } else { "" };
+            let doubt = if found.is_doubted() { ", not confirmed" } else { "" };
             of_line.push(ShownFinding {
                 reviewer: escape::terminal(&found.reviewer),
                 severity: format!("{}{doubt}", found.finding.severity),

@@ -33,7 +33,7 @@ fn a_change_is_reviewed_and_nothing_is_touched() {
     let script = ["--mock-script", "script.jsonl"];
     let said = review(&project, &[&["--change", "note"], &script[..]].concat(), 0);
     assert!(
-        said.stdout.contains("1 finding, confirmed by a second reviewer:\n  notes.txt:2: high: it is a :: b\n    +two\n    by Security, confirmed by 3 of 3 others\n"),
+        said.stdout.contains("1 finding, confirmed by a second reviewer:\n  notes.txt:2: high: it is a :: b\n    +two\n    by Security, confirmed by 3 of 3\n"),
         "{}",
         said.stdout
     );

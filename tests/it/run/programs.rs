@@ -55,7 +55,8 @@ fn programs_that_do_the_same_are_one_answer() {
     let inputs = vote["behaviour"]["inputs"].as_array().unwrap();
     let calls: Vec<&Value> = inputs.iter().map(|input| &input["call"]).collect();
     assert_eq!(calls, ["total([1, 2])", "total([])", "total([5, -5, 2.5])"]);
-    assert!(inputs.iter().all(|input| input["counts"] == true), "{inputs:?}");
+    let counts: Vec<&Value> = inputs.iter().map(|input| &input["counts"]).collect();
+    assert_eq!(counts, [false, true, true], "the task states the result of the first: {inputs:?}");
     assert_eq!(vote["samples"][0]["results"], json!(["3", "0", "float(2.5)"]));
     assert_eq!(vote["samples"][0]["behaviour"], vote["samples"][2]["behaviour"]);
     let verified = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
@@ -104,7 +105,7 @@ fn without_a_usable_input_only_texts_are_compared() {
     for inputs in ["I do not know.", "total(open('/etc/passwd').read())", "total(1)"] {
         let text = tried(&folder, task, inputs, &[LOOP, SUM, SUM, SUM, SUM, SUM], &[], 0);
         assert!(
-            text.stderr.contains("without a usable input, so that only equal texts are equal"),
+            text.stderr.contains("there is no usable input, so only equal texts are equal"),
             "{inputs}: {}",
             text.stderr
         );
@@ -120,11 +121,57 @@ fn without_a_usable_input_only_texts_are_compared() {
     );
 }
 
+/// Every vote has the results that the task states, so these tell no two votes apart.
+#[test]
+fn stated_results_tell_no_votes_apart() {
+    let folder = Folder::new();
+    let three = "def total(numbers):\n    return 3";
+    let programs = [SUM, FIRST_TWO, three, LOOP, SUM, FIRST_TWO, three, LOOP];
+    let said = tried(&folder, TASK, "I do not know.", &programs, &[], 3);
+    assert!(
+        said.stderr.contains("there is no usable input, so only equal texts are equal"),
+        "{}",
+        said.stderr
+    );
+    assert!(said.stderr.contains("`total` does; the task states 1 result for it"), "{}", said.stderr);
+}
+
+/// A function that returns nothing is known by what it does to its arguments, and what it prints belongs to its own call.
+#[test]
+fn changed_arguments_and_prints_are_results() {
+    let folder = Folder::new();
+    let task = "Write a function `sort_it(values)` that sorts a list in place and returns nothing.";
+    let sorts = "def sort_it(values):\n    values.sort()";
+    let programs = [
+        "def sort_it(values):\n    pass",
+        sorts,
+        "def sort_it(values):\n    values[:] = sorted(values)",
+        sorts,
+        sorts,
+        sorts,
+    ];
+    let said = tried(&folder, task, "sort_it([3, 1, 2])\nsort_it([])", &programs, &["--format", "json"], 0);
+    let ended: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        (&ended["text"], &ended["vote"]["lead"]),
+        (&json!(sorts), &json!({"leader": 5, "runner_up": 1})),
+        "{ended}"
+    );
+    assert_eq!(ended["vote"]["samples"][1]["results"][0], "None, with the arguments list(list(1,2,3))");
+    let stars = "def total(numbers):\n    print('*' * len(numbers), end='')\n    return sum(numbers)";
+    let ended = result(&folder, "total([])\ntotal([4])", &[stars, stars, stars], &[], 0);
+    assert_eq!(
+        ended["vote"]["samples"][0]["results"],
+        json!(["****3", "0", "**4"]),
+        "each call is made twice: {ended}"
+    );
+}
+
 #[test]
 fn a_task_without_a_function_is_refused() {
     let folder = Folder::new();
     let refused = tried(&folder, "Write a program that adds numbers.", "", &[], &[], 2);
-    assert!(refused.stderr.contains("the task names none"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the task names none, or several"), "{}", refused.stderr);
     let pair = [
         "run",
         "--prompt",

@@ -283,3 +283,36 @@ fn impossible_vote_is_refused() {
     let two = ["--roleset", "vote_number", "--modes", "words,program", "--samples-max", "2"];
     voted(&folder, &[&["--mock", "--answer", "4"], &two[..]].concat(), 0);
 }
+
+/// A draft that breaks a rule of the task goes back once with the reason. A second text that breaks it is no vote.
+#[test]
+fn a_draft_that_breaks_a_rule_goes_back_once() {
+    let folder = Folder::new();
+    let rules = [
+        json!({"draft": 0, "attempt": 0, "reply": "The sky is blue. Blue light is scattered most."}),
+        json!({"draft": 1, "reply": "It is blue. That is all."}),
+        json!({"reply": "Blue light is scattered most."}),
+    ];
+    folder.write("script.jsonl", &rules.map(|rule| rule.to_string() + "\n").concat());
+    let prompt = "Why is the sky blue? Answer in exactly one sentence.";
+    let run = ["run", "--prompt", prompt, "--mock-script", "script.jsonl", "--format", "json"];
+    let ended: Value =
+        serde_json::from_str(&Finished::of(consensus(&folder).args(run)).exits(0).stdout).unwrap();
+    assert_eq!(ended["text"], "Blue light is scattered most.", "{ended}");
+    let rule = json!([{"kind": "sentences", "min": 1, "max": 1, "rule": "exactly 1 sentence", "words": "in exactly one sentence"}]);
+    assert_eq!(ended["constraints"], rule, "{ended}");
+    let samples = ended["vote"]["samples"].as_array().unwrap();
+    let votes: Vec<bool> = samples.iter().map(|sample| sample["no_vote"].is_null()).collect();
+    assert_eq!(votes[..2], [true, false], "{ended}");
+    let calls = samples.len() as u64 + 2;
+    assert_eq!(ended["usage"]["calls"], calls, "two drafts were asked for again: {ended}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    let dry = ["run", "--prompt", prompt, "--mock", "--answer", "x", "--dry-run", "--format", "json"];
+    let planned: Value =
+        serde_json::from_str(&Finished::of(consensus(&folder).args(dry)).exits(0).stdout).unwrap();
+    assert_eq!(planned["constraints"], rule, "{planned}");
+    let off = [&dry[..], &["--no-inferred-constraints"]].concat();
+    let planned: Value =
+        serde_json::from_str(&Finished::of(consensus(&folder).args(off)).exits(0).stdout).unwrap();
+    assert_eq!(planned["constraints"], json!([]), "{planned}");
+}

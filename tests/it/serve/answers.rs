@@ -428,3 +428,22 @@ fn request_can_ask_for_vote_leader() {
         (400, &json!("consensus.on_disagreement"))
     );
 }
+
+/// A request can leave out the rules that its task states in plain words.
+#[test]
+fn inferred_rules_are_left_out_by_a_request() {
+    let llm = Server::start(|request: &Request| {
+        if request.path.ends_with("/chat/completions") {
+            return vec![Act::Send(completion("The sky is blue. It is day."))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let mut ask = body("question", "What colour is the sky? Answer in exactly one sentence.");
+    let said = served.chat(&[], &ask).json();
+    assert_eq!(said["consensus"]["outcome"], "no_agreement", "{said}");
+    ask["consensus"] = json!({"inferred_constraints": false});
+    let said = served.chat(&[], &ask).json();
+    assert_eq!(said["consensus"]["outcome"], "agreed", "{said}");
+}

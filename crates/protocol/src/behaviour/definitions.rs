@@ -1,9 +1,12 @@
 //! The program of a reply, and the part of it that a trial runs.
 //!
-//! The input is a reply, or a program. The output is the block of code that defines the wanted function, and its definitions: imports,
-//! functions, classes and assignments. What a program prints or checks below them is its author's own demonstration, and is not run.
+//! The input is a reply, or a program. The output is the block of code that defines the wanted function, and all of it but its author's own
+//! demonstration: calls of `print`, of `main` and of the function itself, assertions, and what runs only as a script. These bind no name.
+
+use std::ops::Range;
 
 use ruff_python_ast::{Expr, Stmt};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::trial::OWN_NAMES;
 use crate::text::program::{ProgramFault, code_blocks, parse};
@@ -26,7 +29,8 @@ pub(crate) fn find_program(reply: &str, function: &str) -> Result<String, Progra
     if !defines(&parse(&source)?.syntax().body, function) {
         return Err(ProgramFault::NoFunction(function.to_owned()));
     }
-    if source.contains(OWN_NAMES) {
+    // Python takes names for the same that differ in the forms of their letters.
+    if source.nfkc().collect::<String>().contains(OWN_NAMES) {
         return Err(ProgramFault::OwnName(OWN_NAMES));
     }
     Ok(source)
@@ -47,39 +51,42 @@ fn is_name(target: &Expr, name: &str) -> bool {
     target.as_name_expr().is_some_and(|target| target.id.as_str() == name)
 }
 
-/// Returns the definitions of a program, one after another.
-pub(super) fn definitions(program: &str) -> String {
+/// Returns a program without its author's demonstration of the function.
+pub(super) fn without_demonstration(program: &str, function: &str) -> String {
     let Ok(parsed) = parse(program) else { return String::new() };
     let mut kept = String::new();
+    let mut end = 0;
     for statement in &parsed.syntax().body {
-        kept.extend(definition(program, statement).map(|text| format!("{text}\n")));
+        let Some(left_out) = demonstration(statement, function) else { continue };
+        kept.push_str(&program[end..left_out.start]);
+        // Something must be in its place where it is the whole of a line.
+        kept.push_str("pass");
+        end = left_out.end;
     }
-    kept
+    kept + &program[end..]
 }
 
-/// Returns the text of a statement that defines something.
-fn definition<'a>(program: &'a str, statement: &Stmt) -> Option<&'a str> {
-    if let Some(defined) = statement.as_function_def_stmt() {
-        return Some(&program[defined.range]);
+/// Returns the place of a statement that only demonstrates the function.
+fn demonstration(statement: &Stmt, function: &str) -> Option<Range<usize>> {
+    if let Some(assertion) = statement.as_assert_stmt() {
+        return Some(assertion.range.start().to_usize()..assertion.range.end().to_usize());
     }
-    if let Some(defined) = statement.as_class_def_stmt() {
-        return Some(&program[defined.range]);
-    }
-    if let Some(import) = statement.as_import_stmt() {
-        return Some(&program[import.range]);
+    if let Some(branch) = statement.as_if_stmt() {
+        let compared = branch.test.as_compare_expr()?;
+        let is_script = is_name(&compared.left, "__name__") && branch.elif_else_clauses.is_empty();
+        let range = branch.range.start().to_usize()..branch.range.end().to_usize();
+        return if is_script { Some(range) } else { None };
     }
     if let Some(import) = statement.as_import_from_stmt() {
         // A setting of the compiler comes first in a file or not at all, and changes no value.
         let is_setting = import.module.as_ref().is_some_and(|name| name.as_str() == "__future__");
-        return if is_setting { None } else { Some(&program[import.range]) };
+        let range = import.range.start().to_usize()..import.range.end().to_usize();
+        return if is_setting { Some(range) } else { None };
     }
-    if let Some(assigned) = statement.as_assign_stmt() {
-        return Some(&program[assigned.range]);
-    }
-    if let Some(assigned) = statement.as_ann_assign_stmt() {
-        return Some(&program[assigned.range]);
-    }
-    Some(&program[statement.as_aug_assign_stmt()?.range])
+    let expression = statement.as_expr_stmt()?;
+    let called = &expression.value.as_call_expr()?.func;
+    let is_shown = ["print", "main", function].iter().any(|name| is_name(called, name));
+    if is_shown { Some(expression.range.start().to_usize()..expression.range.end().to_usize()) } else { None }
 }
 
 #[cfg(test)]
@@ -105,16 +112,21 @@ mod tests {
         assert_eq!(find_program(&twice, "add"), Err(ProgramFault::Several(2)));
         assert_eq!(find_program(ADD, "sum"), Err(ProgramFault::NoFunction("sum".to_owned())));
         assert!(matches!(find_program("I cannot do that.", "add"), Err(ProgramFault::NotPython(_))));
-        let hostile = "def consensus_show(value, depth):\n    return ''\ndef add(a, b):\n    return 0";
-        assert_eq!(find_program(hostile, "add"), Err(ProgramFault::OwnName(OWN_NAMES)));
+        for first in ['o', 'ｏ'] {
+            let hostile = format!("def {first}wn_of_consensus_show(value):\n    return ''\n{ADD}");
+            assert_eq!(find_program(&hostile, "add"), Err(ProgramFault::OwnName(OWN_NAMES)));
+        }
     }
 
     #[test]
     fn demonstrations_are_not_run() {
         let program = format!(
-            "from __future__ import annotations\nimport math\nLIMIT: int = 3\n@cache\n{ADD}\nprint(add(1, 2))\nassert add(1, 2) == 4\n\
-             if __name__ == '__main__':\n    main()\n"
+            "import math\nfor n in [1]:\n    x = n\n@cache\n{ADD}\nprint(add(1, 2)); y = 2\nassert add(1, 2) == 4\nadd(1, 2)\n\
+             if x:\n    def add(a, b): return 1\nif __name__ == '__main__':\n    main()\n"
         );
-        assert_eq!(definitions(&program), format!("import math\nLIMIT: int = 3\n@cache\n{ADD}\n"));
+        let run = format!(
+            "import math\nfor n in [1]:\n    x = n\n@cache\n{ADD}\npass; y = 2\npass\npass\nif x:\n    def add(a, b): return 1\npass\n"
+        );
+        assert_eq!(without_demonstration(&program, "add"), run);
     }
 }

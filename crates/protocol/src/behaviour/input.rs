@@ -5,11 +5,21 @@
 
 use std::fmt::Write as _;
 
-use ruff_python_ast::{Expr, Number, Stmt, UnaryOp};
+use ruff_python_ast::{CmpOp, Expr, Number, Stmt, UnaryOp};
 use ruff_python_parser::{parse_expression, parse_module};
 
 /// The most characters of a call. Longer inputs cost more in prompts and records than they tell.
 const CALL_CHARS_MAX: usize = 500;
+
+/// The most bytes of a line in which something is looked for. A parser must not see longer ones, whose trees may be deep.
+const LINE_BYTES_MAX: usize = 2000;
+
+/// The most calls that are looked at.
+const CALLS_MAX: usize = 100;
+
+/// Words near a stated result that say that it is not what is wanted.
+const DOUBTS: [&str; 9] =
+    ["wrong", "incorrect", "currently", "instead", "bug", "must not", "should not", "not be", "fails"];
 
 /// The most brackets within brackets in a call.
 const NESTING_MAX: usize = 20;
@@ -26,15 +36,48 @@ const WRAPPERS: [&str; 10] =
 pub(crate) struct FunctionInput {
     /// The call as Python.
     pub(crate) call: String,
+    /// Its arguments, in their order.
+    pub(crate) arguments: Vec<InputArgument>,
     /// The result that the task states for it, as Python.
     pub(crate) stated: Option<String>,
 }
 
-/// Returns the name of the function that a task asks for: the last one that it begins at the start of a line; else the one that its
-/// assertions call; else the one that it names in words.
+/// An argument of a call.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct InputArgument {
+    /// Its name, if it is passed by name.
+    pub(crate) name: Option<String>,
+    /// Its value as Python.
+    pub(crate) value: String,
+}
+
+impl FunctionInput {
+    /// Makes an input without a stated result.
+    fn new(function: &str, arguments: Vec<InputArgument>) -> Self {
+        let mut parts = Vec::new();
+        for InputArgument { name, value } in &arguments {
+            parts.push(name.as_ref().map_or_else(|| value.clone(), |name| format!("{name}={value}")));
+        }
+        Self { call: format!("{function}({})", parts.join(", ")), arguments, stated: None }
+    }
+}
+
+/// Returns the name of the function that a task asks for: the one that its assertions call; else the one that it names in words; else the
+/// last one that it begins at the start of a line. Where two of these are unlike, there is none.
 pub(crate) fn find_function(task: &str) -> Option<String> {
-    let defined = task.lines().rev().find_map(|line| leading_name(line.strip_prefix("def ")?, "("));
-    defined.or_else(|| only_one(task.lines().filter_map(asserted_function))).or_else(|| named_function(task))
+    let lines = || task.lines().filter(|line| line.len() <= LINE_BYTES_MAX);
+    let defined: Vec<String> =
+        lines().filter_map(|line| leading_name(line.strip_prefix("def ")?, "(")).collect();
+    let asserted = only_one(lines().filter_map(asserted_function));
+    let named = named_function(task);
+    if let (Some(asserted), Some(named)) = (&asserted, &named)
+        && asserted != named
+    {
+        return None;
+    }
+    // A test and a main function are there for another one.
+    let last = || defined.into_iter().rev().find(|name| !name.starts_with("test") && name != "main");
+    asserted.or(named).or_else(last)
 }
 
 /// Returns the name at the start of a text, if `follows` comes right behind it.
@@ -83,7 +126,7 @@ fn named_function(task: &str) -> Option<String> {
         let rest = is_announced.unwrap_or(rest);
         let name = match rest.strip_prefix('`') {
             Some(quoted) => leading_name(quoted, "`").or_else(|| leading_name(quoted, "(")),
-            None if is_announced.is_some() => leading_name(rest, ""),
+            None if is_announced.is_some() => leading_name(rest.trim_start_matches(['"', '\'']), ""),
             None => leading_name(rest, "(").filter(|name| rest[name.len()..].starts_with('(')),
         };
         names.extend(name);
@@ -94,29 +137,49 @@ fn named_function(task: &str) -> Option<String> {
 /// Returns each call of the function with literal values in a text, once, in order. A result that is stated in two ways is not stated.
 pub(crate) fn find_inputs(text: &str, function: &str) -> Vec<FunctionInput> {
     let mut found: Vec<FunctionInput> = Vec::new();
+    let mut disputed: Vec<String> = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
-    for (number, line) in lines.iter().enumerate() {
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.len() <= LINE_BYTES_MAX) {
         for (start, _) in line.match_indices(function) {
             let before = &line[..start];
             let is_whole_name = !before.ends_with(|c: char| is_of_name(c) || c == '.');
-            if !is_whole_name || before.trim_end().ends_with("def") {
+            if !is_whole_name || before.trim_end().ends_with("def") || found.len() >= CALLS_MAX {
                 continue;
             }
             let Some(length) = call_length(&line[start..], function) else { continue };
             let end = start + length;
-            let Some(call) = read_call(&line[start..end]) else { continue };
-            let next = lines.get(number + 1).copied().unwrap_or_default();
-            let stated = stated_result(before.trim(), line[end..].trim(), next.trim());
-            match found.iter_mut().find(|input| input.call == call) {
+            let Some(mut input) = read_call(&line[start..end], function) else { continue };
+            let mut stated = stated_result(before.trim(), line[end..].trim(), &lines[number + 1..]);
+            if is_doubtful(&lines[..=number]) {
+                stated = None;
+            }
+            match found.iter_mut().find(|known| known.call == input.call) {
                 Some(known) if stated.is_some() && known.stated != stated => {
-                    known.stated = if known.stated.is_none() { stated } else { None };
+                    if known.stated.is_some() {
+                        disputed.push(input.call);
+                    }
+                    known.stated = stated;
                 }
                 Some(_) => {}
-                None => found.push(FunctionInput { call, stated }),
+                None => {
+                    input.stated = stated;
+                    found.push(input);
+                }
             }
         }
     }
+    for input in &mut found {
+        if disputed.contains(&input.call) {
+            input.stated = None;
+        }
+    }
     found
+}
+
+/// Returns true if the last of these lines, or the one before it that is not empty, says that a result is not wanted.
+fn is_doubtful(lines: &[&str]) -> bool {
+    let near = lines.iter().rev().filter(|line| !line.trim().is_empty()).take(2);
+    near.map(|line| line.to_lowercase()).any(|line| DOUBTS.iter().any(|word| line.contains(word)))
 }
 
 /// Returns the bytes of the call at the start of a text, up to its last bracket.
@@ -145,13 +208,26 @@ fn call_length(text: &str, function: &str) -> Option<usize> {
     None
 }
 
-/// Returns the result that a line states for a call, by what comes before it, what follows it, and the next line.
-fn stated_result(before: &str, after: &str, next: &str) -> Option<String> {
+/// Returns the result that a line states for a call, by what comes before it, what follows it, and the lines behind it.
+fn stated_result(before: &str, after: &str, behind: &[&str]) -> Option<String> {
     if before == ">>>" {
-        return if after.is_empty() { read_literal(next) } else { None };
+        // A function that prints has several lines there.
+        let ends = |line: &&str| {
+            let line = line.trim();
+            line.is_empty() || [">>>", "\"\"\"", "'''", "```"].iter().any(|mark| line.starts_with(mark))
+        };
+        let is_one_line = behind.get(1).is_none_or(ends);
+        return if after.is_empty() && is_one_line { read_literal(behind.first()?) } else { None };
     }
     if before == "assert" {
-        return read_literal(after.strip_prefix("==")?);
+        let source = format!("assert 0 {after}");
+        let parsed = parse_module(&source).ok()?;
+        // A message may follow what is asserted.
+        let compare = parsed.syntax().body.first()?.as_assert_stmt()?.test.as_compare_expr()?;
+        return match (&*compare.ops, &*compare.comparators) {
+            ([CmpOp::Eq | CmpOp::Is], [result]) => write_literal(result),
+            _ => None,
+        };
     }
     if !before.chars().all(|c| " -*•#`".contains(c)) {
         return None;
@@ -161,18 +237,19 @@ fn stated_result(before: &str, after: &str, next: &str) -> Option<String> {
     read_literal(result.trim().trim_matches('`'))
 }
 
-/// Returns a call as Python writes it, if its arguments are literal values.
-fn read_call(text: &str) -> Option<String> {
+/// Returns a call as an input, if its arguments are literal values.
+fn read_call(text: &str, function: &str) -> Option<FunctionInput> {
     let parsed = parse_expression(text).ok()?;
     let call = parsed.syntax().body.as_call_expr()?;
-    let mut parts = Vec::new();
+    let mut arguments = Vec::new();
     for value in &call.arguments.args {
-        parts.push(write_literal(value)?);
+        arguments.push(InputArgument { name: None, value: write_literal(value)? });
     }
     for keyword in &call.arguments.keywords {
-        parts.push(format!("{}={}", keyword.arg.as_ref()?.as_str(), write_literal(&keyword.value)?));
+        let name = keyword.arg.as_ref()?.to_string();
+        arguments.push(InputArgument { name: Some(name), value: write_literal(&keyword.value)? });
     }
-    Some(format!("{}({})", call.func.as_name_expr()?.id.as_str(), parts.join(", ")))
+    Some(FunctionInput::new(function, arguments))
 }
 
 /// Returns a literal value as Python writes it.
@@ -182,7 +259,13 @@ fn read_literal(text: &str) -> Option<String> {
     if text.chars().count() > CALL_CHARS_MAX || nesting > CALL_CHARS_MAX / NESTING_MAX {
         return None;
     }
-    write_literal(&parse_expression(text).ok()?.syntax().body)
+    let parsed = parse_expression(text).ok()?;
+    let value = &parsed.syntax().body;
+    // `f(1) == 1, 2` may state one value or two.
+    if value.as_tuple_expr().is_some_and(|tuple| !tuple.parenthesized) {
+        return None;
+    }
+    write_literal(value)
 }
 
 fn write_literal(value: &Expr) -> Option<String> {
@@ -269,9 +352,14 @@ mod tests {
             ("Find them.\nassert set(shared((3, 4),(5, 4))) == set((4,))", Some("shared")),
             ("Write a function `mean` that averages.", Some("mean")),
             ("Write a function called mean_of that averages.", Some("mean_of")),
+            ("Write a function named \"mean_of\" that averages.", Some("mean_of")),
             ("Write a function mean(values) that averages.", Some("mean")),
             ("Write a function that averages.", None),
             ("assert a(1) == 1\nassert b(1) == 1", None),
+            ("Write `total`.\n\ndef test_total():\n    assert total([1]) == 1", Some("total")),
+            ("Fix it:\n\ndef total(a):\n    return 1\n\ndef main():\n    print(total([1]))", Some("total")),
+            ("Write a function `mean`.\nassert total([1]) == 1", None),
+            (&*format!("assert a{}(1) == 1", ".b".repeat(150_000)), None),
             ("What is the function of the heart?", None),
         ] {
             assert_eq!(find_function(task).as_deref(), function, "{task}");
@@ -319,12 +407,20 @@ mod tests {
             (">>> f(1)\n>>> f(1)", None),
             ("assert f(1) == 'x'", Some("\"x\"")),
             ("assert f(1) == g(2)", None),
+            ("assert f(1) == (1, 2), \"two\"", Some("(1, 2)")),
+            ("assert f(1) is False, 'no'", Some("False")),
+            ("assert f(1) == 1 and x", None),
+            ("f(1) == 1, 2", None),
             ("assert not f(1) == 2", None),
             ("f(1) ➞ 2", Some("2")),
             ("- `f(1) == -2`", Some("-2")),
             ("f(1) returns something", None),
             ("It is wrong that f(1) == 2", None),
             ("f(1) == 2\nf(1) == 3", None),
+            ("f(1) == 2\nf(1) == 3\nf(1) == 2", None),
+            ("My program is wrong:\n>>> f(1)\n2", None),
+            (">>> f(1)\n3\n2\n1", None),
+            (">>> f(1)\n3\n\"\"\"", Some("3")),
         ] {
             assert_eq!(calls(text), [("f(1)".to_owned(), stated.map(str::to_owned))], "{text}");
         }

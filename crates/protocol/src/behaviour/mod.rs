@@ -15,3 +15,20 @@ mod trial;
 pub(crate) use definitions::find_program;
 pub(crate) use input::{FunctionInput, find_function, find_inputs};
 pub(crate) use trial::{Fingerprints, InputResult, fingerprints, read_results, trial_source};
+pub use trial::{trial_calls, trial_results, zero_results};
+
+/// What a task says about the function that it asks for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StatedTrials {
+    /// The name of the function.
+    pub function: String,
+    /// The number of calls for which the task states the result.
+    pub results: usize,
+}
+
+/// Returns what a task says about the function that it asks for; `None` if it names none, or several.
+pub fn stated_trials(task: &str) -> Option<StatedTrials> {
+    let function = find_function(task)?;
+    let results = find_inputs(task, &function).iter().filter(|input| input.stated.is_some()).count();
+    Some(StatedTrials { function, results })
+}

@@ -20,8 +20,17 @@ pub struct ReviewedFinding {
     /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
-    /// The names of the other reviewers that have confirmed it; empty if none has.
+    /// The number of other reviewers that have judged it.
+    pub judged_by: usize,
+    /// The names of those that have confirmed it; empty if none has.
     pub confirmed_by: Vec<String>,
+}
+
+impl ReviewedFinding {
+    /// Returns true if others have judged this finding, and none has confirmed it.
+    pub fn is_doubted(&self) -> bool {
+        self.judged_by > 0 && self.confirmed_by.is_empty()
+    }
 }
 
 /// A finding that another reviewer judges.

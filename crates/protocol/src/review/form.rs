@@ -15,7 +15,7 @@ use quorum::Severity;
 const FINDINGS_MAX: usize = 10;
 
 /// The maximum number of tokens of the findings of one reviewer on one part, as another one reads them.
-pub(super) const FINDINGS_TOKENS_MAX: u64 = FINDINGS_MAX as u64 * 300;
+pub(super) const FINDINGS_TOKENS_MAX: u64 = FINDINGS_MAX as u64 * 700;
 
 /// The maximum length of the words about one finding, and about a whole part, in characters.
 pub(super) const PROBLEM_CHARS_MAX: usize = 300;

@@ -283,4 +283,43 @@ mod tests {
         let report = done.make_report();
         assert_eq!(report.agents[1].failed_turns, 1);
     }
+
+    /// The findings of others are judged once all reviews are written, without the names of their authors, and change no opinion.
+    #[test]
+    fn findings_are_confirmed_by_others() {
+        let (yes, no) = (form("approve", None), form("reject", Some("high")));
+        let forms = [&no, &yes, &no];
+        let judged =
+            [r#"{"claim_1": "no"}"#, r#"{"claim_1": "yes", "claim_2": "no"}"#, "I agree with all of them."];
+        let mut review = review(3, false);
+        review.setup.params.confirm = true;
+        let mut open = asks(review.step(&Event::Started).unwrap());
+        let mut prompts = Vec::new();
+        while let Some(Ask { call, messages, .. }) = open.pop() {
+            let is_judging = call.round == 2;
+            if is_judging {
+                assert!(review.forms.iter().all(|forms| forms.len() == 1), "every review is written");
+                prompts.extend(messages.last().map(|message| message.content.clone()));
+            }
+            let text = if is_judging { judged[call.agent] } else { forms[call.agent].as_str() };
+            let (reasoning, yes, model) = (None, None, None);
+            let reply = Reply { text: text.to_owned(), reasoning, finish: Finish::Stop, yes, model };
+            open.extend(asks(review.step(&Event::Replied { call, reply }).unwrap()));
+        }
+        assert!(
+            prompts.iter().all(|prompt| !prompt.contains("R0") && !prompt.contains("reject")),
+            "{prompts:?}"
+        );
+        let report = review.make_report();
+        let found: Vec<(&str, Vec<&str>)> = report
+            .section
+            .findings
+            .iter()
+            .flatten()
+            .map(|found| (found.reviewer.as_str(), found.confirmed_by.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(found, [("R0", vec!["R1"]), ("R2", vec![])]);
+        assert_eq!(report.degraded.len(), 1, "one judged in no valid form: {:?}", report.degraded);
+        assert_eq!(review.outcome.unwrap().name(), "no_agreement", "two of three reject");
+    }
 }

@@ -25,8 +25,8 @@ pub struct ApprovalSection {
     pub tolerance: Option<String>,
     /// The reviews of the reviewers that have read all parts, in the order of the roleset.
     pub reviews: Vec<ReviewerReport>,
-    /// All findings, with who has confirmed each; those that are confirmed first, the most severe first among them. `None` if findings are
-    /// not confirmed.
+    /// All findings, with who has confirmed each: those that are confirmed, those that nobody else has judged, and the others, each time the
+    /// most severe first. `None` if findings are not confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<ReviewedFinding>>,
 }
@@ -41,15 +41,10 @@ impl ApprovalSection {
         for ReviewerReport { reviewer, findings, .. } in &self.reviews {
             for finding in findings {
                 let (reviewer, finding) = (reviewer.clone(), finding.clone());
-                all.push(ReviewedFinding { reviewer, finding, confirmed_by: Vec::new() });
+                all.push(ReviewedFinding { reviewer, finding, judged_by: 0, confirmed_by: Vec::new() });
             }
         }
         all
-    }
-
-    /// Returns true if the others were asked about this finding, and none has confirmed it.
-    pub fn is_doubted(&self, found: &ReviewedFinding) -> bool {
-        self.findings.is_some() && found.confirmed_by.is_empty()
     }
 }
 
@@ -100,8 +95,13 @@ impl Review {
             parts: self.parts.len(),
             tolerance: None,
             reviews: reviews.collect(),
-            findings: if self.setup.params.confirm { Some(self.reviewed_findings()) } else { None },
+            findings: if self.is_confirmed_by_others() { Some(self.reviewed_findings()) } else { None },
         }
+    }
+
+    /// Returns true if reviewers judge the findings of others. A single one has none to judge.
+    fn is_confirmed_by_others(&self) -> bool {
+        self.setup.params.confirm && self.setup.agents.len() > 1
     }
 
     /// Returns the findings of all reviewers, with who has confirmed each.
@@ -112,27 +112,38 @@ impl Review {
             for (part, form) in forms {
                 let findings = form.iter().flat_map(|form| &form.findings);
                 for (place, finding) in findings.enumerate() {
-                    let others =
-                        (0..names.len()).filter(|other| self.has_confirmed(*other, *part, author, place));
-                    all.push(ReviewedFinding {
+                    let mut found = ReviewedFinding {
                         reviewer: names[author].to_owned(),
                         finding: finding.clone(),
-                        confirmed_by: others.map(|other| names[other].to_owned()).collect(),
-                    });
+                        judged_by: 0,
+                        confirmed_by: Vec::new(),
+                    };
+                    for (other, name) in names.iter().enumerate() {
+                        let Some(is_confirmed) = self.judgement(other, *part, author, place) else {
+                            continue;
+                        };
+                        found.judged_by += 1;
+                        if is_confirmed {
+                            found.confirmed_by.push((*name).to_owned());
+                        }
+                    }
+                    all.push(found);
                 }
             }
         }
         // The sort is stable.
-        all.sort_by_key(|one| (one.confirmed_by.is_empty(), std::cmp::Reverse(one.finding.severity)));
+        all.sort_by_key(|one| {
+            (one.is_doubted(), one.judged_by == 0, std::cmp::Reverse(one.finding.severity))
+        });
         all
     }
 
-    /// Returns true if a reviewer has confirmed this finding of another one.
-    fn has_confirmed(&self, reviewer: usize, part: usize, author: usize, place: usize) -> bool {
-        let Some(Some(answers)) = self.confirmations[reviewer].get(&part) else { return false };
+    /// Returns whether a reviewer confirms this finding of another one, if it has judged it.
+    fn judgement(&self, reviewer: usize, part: usize, author: usize, place: usize) -> Option<bool> {
+        let answers = self.confirmations[reviewer].get(&part)?.as_ref()?;
         let claims = claims(&self.forms, reviewer, part);
-        let at = claims.iter().position(|claim| (claim.author, claim.place) == (author, place));
-        at.and_then(|at| answers.get(at)).copied().unwrap_or(false)
+        let at = claims.iter().position(|claim| (claim.author, claim.place) == (author, place))?;
+        answers.get(at).copied()
     }
 
     /// Returns the vote before any reviewer knew of another. In a review there is no other vote.

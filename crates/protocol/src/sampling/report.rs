@@ -142,6 +142,12 @@ impl Sampler {
 
     /// Returns the vote over the samples that were looked at.
     fn blind_vote<P>(&self, setup: &Setup<P>) -> BlindVote {
+        if self.counts_behaviour() {
+            let count = self.count(setup);
+            let votes = count.0.iter().flat_map(|one| (0..one.votes).map(|_| Some(one.answer)));
+            let counted: u32 = count.0.iter().map(|one| one.votes).sum();
+            return BlindVote::from_drafts(votes.chain((counted as usize..self.looked).map(|_| None)));
+        }
         BlindVote::from_drafts(self.counted_samples(setup).filter_map(|sample| match sample.result {
             SampleResult::Vote(answer, _) => Some(Some(answer)),
             SampleResult::NoVote(_) | SampleResult::Lost(Some(_)) => Some(None),
@@ -161,9 +167,13 @@ impl Sampler {
             VoteSample::Complete { result, model } => (Some(result), model.clone()),
             VoteSample::Open(_) => (None, None),
         };
+        let trials = self.trials.as_ref();
+        let why_not_compared = trials.and_then(|trials| trials.why_not_compared(number));
         let (answer, found_by) = match result {
-            Some(SampleResult::Vote(answer, found_by)) => (Some(answer), Some(*found_by)),
-            Some(SampleResult::NoVote(_) | SampleResult::Lost(_)) | None => (None, None),
+            Some(SampleResult::Vote(answer, found_by)) if why_not_compared.is_none() => {
+                (Some(answer), Some(*found_by))
+            }
+            Some(_) | None => (None, None),
         };
         SampleReport {
             voter: voter.name.clone(),
@@ -173,14 +183,10 @@ impl Sampler {
             counts: number < self.looked,
             text: answer.map(|answer| answer.shown.clone()),
             sha256: answer.map(|answer| answer.canonical.digest),
-            behaviour: self
-                .trials
-                .as_ref()
-                .and_then(Trials::fingerprints)
-                .and_then(|of_all| of_all.get(&number).copied()),
-            results: self.trials.as_ref().map(|trials| trials.shown_results(number)).unwrap_or_default(),
+            behaviour: trials.and_then(Trials::fingerprints).and_then(|of_all| of_all.get(&number).copied()),
+            results: trials.map(|trials| trials.shown_results(number)).unwrap_or_default(),
             found_by,
-            no_vote: result.and_then(SampleResult::no_vote),
+            no_vote: result.and_then(SampleResult::no_vote).or(why_not_compared),
             order: self.order(setup, number),
             call: self.call(number),
         }
@@ -212,7 +218,7 @@ impl Sampler {
             text: last.map(|answer| answer.shown.clone()),
             sha256: last.map(|answer| answer.canonical.digest),
             changes: 0,
-            repairs: 0,
+            repairs: self.sent_back.get(&voter).copied().unwrap_or_default(),
             failed_turns,
         }
     }

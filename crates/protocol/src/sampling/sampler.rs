@@ -3,7 +3,7 @@
 //! The input is the setup, the number of samples that may be asked for, replies and losses. The output is requests and the count. Samples
 //! are looked at in their order, so neither the order of replies nor the number that is asked for ahead changes the count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use super::options::LetteredOptions;
@@ -39,6 +39,8 @@ pub(crate) struct Sampler {
     pub(crate) looked: usize,
     /// The trials of programs that are compared by what they do, if the answers are such programs.
     pub(super) trials: Option<Trials>,
+    /// The number of replies of each voter that went back to it.
+    pub(super) sent_back: BTreeMap<usize, u32>,
 }
 
 /// One sample of a run.
@@ -84,6 +86,7 @@ impl Sampler {
             voters,
             samples: Vec::new(),
             looked: 0,
+            sent_back: BTreeMap::new(),
         }
     }
 
@@ -158,6 +161,9 @@ impl Sampler {
                     (VoteSample::Complete { result, model: reply.model.clone() }, None)
                 }
             };
+            if ask.as_ref().is_some_and(|ask| ask.refused.is_some()) {
+                *self.sent_back.entry(call.agent).or_default() += 1;
+            }
             self.samples[number] = sample;
             return Ok(ask);
         }

@@ -59,7 +59,11 @@ pub struct TriedInput {
     pub call: String,
     /// Whether it is in the task; else a model wrote it.
     pub is_of_task: bool,
-    /// Whether programs are compared by it. One for which most programs return no value is dropped.
+    /// The result that the task states for it. A program that gives another one is no vote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stated: Option<String>,
+    /// Whether programs are compared by it. One with a stated result tells no votes apart, and one for which most programs return no value
+    /// is dropped.
     pub counts: bool,
 }
 
@@ -90,10 +94,10 @@ impl Trials {
     /// Takes the inputs that a voter wrote. What it says about their results counts for nothing.
     pub(super) fn take_inputs(&mut self, reply: &str) {
         self.awaits = None;
-        for FunctionInput { call, .. } in find_inputs(reply, &self.function) {
-            let is_known = self.inputs.iter().any(|input| input.call == call);
+        for input in find_inputs(reply, &self.function) {
+            let is_known = self.inputs.iter().any(|known| known.call == input.call);
             if !is_known && self.inputs.len() < INPUTS_MAX {
-                self.inputs.push(FunctionInput { call, stated: None });
+                self.inputs.push(FunctionInput { stated: None, ..input });
             }
         }
     }
@@ -108,25 +112,26 @@ impl Trials {
         if self.inputs.is_empty() {
             return None;
         }
-        let trial = executions.trial(trial_source(program, &self.inputs))?;
+        let trial = executions.trial(trial_source(program, &self.function, &self.inputs))?;
         let results = read_results(program, &self.inputs, trial);
         let fault = self.find_fault(&results);
         if fault.is_none() {
             self.results.insert(sample, results);
-            self.compared = fingerprints(&self.results);
+            self.compared = fingerprints(&self.inputs, &self.results);
         }
         fault
     }
 
     /// Returns why a program with these results is no vote, if it is none.
     fn find_fault(&self, results: &[InputResult]) -> Option<String> {
-        for (FunctionInput { call, stated }, result) in self.inputs.iter().zip(results) {
+        for (FunctionInput { call, stated, .. }, result) in self.inputs.iter().zip(results) {
             let (Some(stated), did) = (stated, result) else { continue };
             match did {
                 InputResult::Value(_) | InputResult::Unknown(_) => {}
                 InputResult::Contradicts(shown) => {
                     return Some(format!("`{call}` returns {shown}, and the task says {stated}"));
                 }
+                InputResult::Raised(_) if stated == "None" => {}
                 InputResult::Raised(error) => {
                     return Some(format!("`{call}` raises {error}, and the task says {stated}"));
                 }
@@ -135,6 +140,20 @@ impl Trials {
         let first = results.first()?;
         let is_unknown = results.iter().all(|result| matches!(result, InputResult::Unknown(_)));
         if is_unknown { Some(format!("what it does cannot be compared: {}", first.shown())) } else { None }
+    }
+
+    /// Returns why the program of a sample counts for nothing although it contradicts no example, if it does.
+    pub(super) fn why_not_compared(&self, sample: usize) -> Option<String> {
+        let results = self.results.get(&sample)?;
+        if self.fingerprints()?.contains_key(&sample) {
+            return None;
+        }
+        for ((input, result), counts) in self.inputs.iter().zip(results).zip(&self.compared.counts) {
+            if let (InputResult::Unknown(why), true) = (result, counts) {
+                return Some(format!("what it does with `{}` cannot be compared: {why}", input.call));
+            }
+        }
+        None
     }
 
     /// Returns the fingerprints by which programs are equal; `None` if there is no input by which they can be compared.
@@ -151,9 +170,10 @@ impl Trials {
     /// Makes the section of the report.
     pub(super) fn section(&self) -> BehaviourSection {
         let mut inputs = Vec::new();
-        for (number, FunctionInput { call, .. }) in self.inputs.iter().enumerate() {
+        for (number, FunctionInput { call, stated, .. }) in self.inputs.iter().enumerate() {
             let counts = self.compared.counts.get(number).copied().unwrap_or(false);
-            inputs.push(TriedInput { call: call.clone(), is_of_task: number < self.own_inputs, counts });
+            let (call, stated, is_of_task) = (call.clone(), stated.clone(), number < self.own_inputs);
+            inputs.push(TriedInput { call, is_of_task, stated, counts });
         }
         BehaviourSection { function: self.function.clone(), inputs }
     }

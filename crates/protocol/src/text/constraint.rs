@@ -312,16 +312,17 @@ impl Constraint {
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sentences(bounds) => write!(f, "{bounds} sentences"),
-            Self::Words(bounds) => write!(f, "{bounds} words"),
-            Self::Characters(bounds) => write!(f, "{bounds} characters"),
-            Self::Lines(bounds) => write!(f, "{bounds} lines"),
-            Self::Paragraphs(bounds) => write!(f, "{bounds} paragraphs"),
-            Self::Bullets(bounds) => write!(f, "{bounds} bullet points"),
+            Self::Sentences(bounds) => bounds.write_with(f, "sentence"),
+            Self::Words(bounds) => bounds.write_with(f, "word"),
+            Self::Characters(bounds) => bounds.write_with(f, "character"),
+            Self::Lines(bounds) => bounds.write_with(f, "line"),
+            Self::Paragraphs(bounds) => bounds.write_with(f, "paragraph"),
+            Self::Bullets(bounds) => bounds.write_with(f, "bullet point"),
             Self::Mentions { text, max: Some(0), .. } => write!(f, "it must not mention {text:?}"),
             Self::Mentions { text, min: Some(1), max: None } => write!(f, "it must mention {text:?}"),
             Self::Mentions { text, min, max } => {
-                write!(f, "it must mention {text:?} {} times", Bounds { min: *min, max: *max })
+                write!(f, "it must mention {text:?} ")?;
+                Bounds { min: *min, max: *max }.write_with(f, "time")
             }
             Self::Letters { case: LetterCase::Lower } => f.write_str("it must have small letters only"),
             Self::Letters { case: LetterCase::Upper } => f.write_str("it must have capital letters only"),
@@ -371,6 +372,14 @@ impl fmt::Display for Bounds {
             (None, Some(max)) => write!(f, "at most {max}"),
             (None, None) => f.write_str("any number of"),
         }
+    }
+}
+
+impl Bounds {
+    /// Writes the bounds with the word for what is counted.
+    fn write_with(self, f: &mut fmt::Formatter<'_>, unit: &str) -> fmt::Result {
+        let plural = if self.max.or(self.min) == Some(1) { "" } else { "s" };
+        write!(f, "{self} {unit}{plural}")
     }
 }
 

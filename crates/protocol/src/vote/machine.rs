@@ -112,7 +112,7 @@ impl Voting {
         self.class = if class.is_none() && has_stop { Some(StopClass::D) } else { class };
         match leader {
             Some(answer) if is_decided => {
-                let how = if self.sampler.counts_behaviour() { How::Behaved } else { How::Voted };
+                let how = if is_found_twice { How::Behaved } else { How::Voted };
                 Outcome::Agreed { how, text: answer.shown, sha256: answer.canonical.digest }
             }
             Some(_) | None if is_empty => Outcome::NoAgreement { reason: NoAgreement::NoDrafts },

@@ -128,8 +128,8 @@ impl ProtocolParams for VoteParams {
         }
         if canonical.kind == CanonicalKind::Behaviour && find_function(&task.prompt).is_none() {
             return Some(
-                "programs are compared by calls of one Python function, and the task names none; name it, as in `def name(values)` or \
-                 \"a function `name`\"",
+                "programs are compared by calls of one Python function, and the task names none, or several; name it on a line that \
+                 begins with `def name(` or `assert name(`, or in words such as \"a function `name`\"",
             );
         }
         None

@@ -57,8 +57,10 @@ impl Voting {
     fn degraded(&self) -> Vec<Degraded> {
         let is_agreed = matches!(self.outcome, Some(Outcome::Agreed { .. }));
         let mut found = Vec::new();
-        if is_agreed && (self.class == Some(StopClass::D) || self.count().leader().is_none()) {
-            let detail = "the votes did not settle on one answer; this is the one with the most".to_owned();
+        let is_tie = self.count().leader().is_none();
+        if is_agreed && (self.class == Some(StopClass::D) || is_tie) {
+            let which = if is_tie { "of those with the most, it came first" } else { "it has the most" };
+            let detail = format!("the votes did not settle on this answer; {which}");
             found.push(Degraded { kind: DegradedKind::Unsettled, detail });
         }
         found

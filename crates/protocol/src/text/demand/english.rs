@@ -5,6 +5,10 @@
 
 use super::sense::{PhraseTable, Sense, Unit};
 
+/// Words at the beginning of a sentence that may take back what the one before it demands.
+pub(super) const TAKING_BACK: [&str; 8] =
+    ["if", "unless", "except", "otherwise", "below", "underneath", "before", "instead"];
+
 pub(super) const ENGLISH: &PhraseTable = &[
     (Sense::Number(1), "one"),
     (Sense::Number(2), "two"),
@@ -194,7 +198,6 @@ pub(super) const ENGLISH: &PhraseTable = &[
          the exact sentence|the sentence|the line|exact phrase|this exact sentence|phrase",
     ),
     (Sense::OnlyTheLetter, "only the letter|just the letter"),
-    (Sense::OnlyTheCode, "only the code|just the code|only code|just code"),
     (Sense::JsonList, "a json array|as a json array|only a json array|with a json array|a json list"),
     (Sense::LanguageWord, "language"),
     (Sense::LanguageName("ara"), "arabic"),

@@ -20,16 +20,10 @@ pub(super) fn find_forms(piece: &TaskPiece) -> Vec<Stated> {
         Sense::Json => read_json(piece, at),
         Sense::Begin | Sense::End => read_ending(piece, at),
         Sense::LanguageName(code) => read_language(piece, at, TextLanguage::from_code(code)?),
-        Sense::OnlyTheLetter | Sense::OnlyTheCode | Sense::JsonList => read_answer_alone(piece, at),
+        Sense::OnlyTheLetter | Sense::JsonList => read_answer_alone(piece, at),
         _ => None,
     };
     (0..piece.items.len()).filter_map(form).collect()
-}
-
-/// Returns the form that a piece of a task about code demands: `only the code`.
-pub(super) fn find_code_forms(piece: &TaskPiece) -> Vec<Stated> {
-    let is_named = |at: &usize| piece.items[*at].sense == Sense::OnlyTheCode;
-    (0..piece.items.len()).filter(is_named).filter_map(|at| read_answer_alone(piece, at)).collect()
 }
 
 /// `Do not use any commas.`
@@ -234,11 +228,10 @@ fn is_asked(piece: &TaskPiece, start: usize, is_in: bool) -> bool {
     is_only || is_in && (is_reply || is_stated || is_sure)
 }
 
-/// `only the letter`, `only the code`, `a JSON array`.
+/// `only the letter`, `a JSON array`.
 fn read_answer_alone(piece: &TaskPiece, at: usize) -> Option<Stated> {
     let rule = match piece.items[at].sense {
         Sense::OnlyTheLetter => Constraint::Characters(Bounds { min: Some(1), max: Some(1) }),
-        Sense::OnlyTheCode => Constraint::Excludes { text: "```".to_owned() },
         _ => Constraint::StartsWith { text: "[".to_owned() },
     };
     let start = piece.skip_back(

@@ -52,14 +52,18 @@ pub fn find_demands(task: &str) -> Vec<Demand> {
     let items = LEXICON.items(&token::split_into_tokens(task));
     let pieces = piece::split_into_pieces(task, &items);
     // The output of code may be meant in place of the answer.
-    let is_about_code = items.iter().any(|item| item.sense == Sense::Program);
+    if items.iter().any(|item| item.sense == Sense::Program) {
+        return Vec::new();
+    }
     let (mut found, mut is_material) = (Vec::new(), false);
     for (at, piece) in pieces.iter().enumerate() {
         let before = &pieces[..at];
+        if takes_back(piece) {
+            // `Answer in one word. If you cannot, explain why.` is not about every answer, and it is not known what it takes back.
+            found.clear();
+        }
         let mut own = Vec::new();
-        if is_about_code {
-            own = forms::find_code_forms(piece);
-        } else if !is_material && is_heard(piece, before) {
+        if !is_material && is_heard(piece, before) {
             let is_first = before.iter().all(|before| before.voice != Voice::Order);
             own = [
                 counts::find_counts(piece, is_first),
@@ -82,6 +86,12 @@ pub fn find_demands(task: &str) -> Vec<Demand> {
         is_material |= is_rework && !piece.has(Sense::Quoted) || brings_rules;
     }
     found
+}
+
+/// Returns true if a piece begins with a word that may take back what comes before it.
+fn takes_back(piece: &TaskPiece) -> bool {
+    let first = piece.items.first().map(|item| item.text.to_lowercase());
+    first.is_some_and(|word| english::TAKING_BACK.contains(&word.as_str()))
 }
 
 /// Returns false for a statement about another text: `The essay must have three paragraphs. Is mine fine?`

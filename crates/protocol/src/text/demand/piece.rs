@@ -312,7 +312,6 @@ fn find_voice(items: &[TaskItem]) -> (Voice, usize) {
             | Sense::End
             | Sense::Sure
             | Sense::Not
-            | Sense::OnlyTheCode
             | Sense::OnlyTheLetter,
         ) => return (Voice::Order, at),
         Some(Sense::Reply) if must.is_none() => return (Voice::Order, at),

@@ -133,7 +133,6 @@ pub(super) enum Sense {
     UpperLetters,
     Phrase,
     OnlyTheLetter,
-    OnlyTheCode,
     JsonList,
     /// A language by its code of ISO 639-3.
     LanguageName(&'static str),

@@ -39,6 +39,11 @@ fn words_around_a_rule_can_take_it_back() {
         "Name films with titles in two words.",
         "In two sentences, the judge dismissed the case. Why is that rare?",
         "Answer in one word unless it is unclear.",
+        "Answer with only the letter. If none is right, write \"none\".",
+        "Answer in French. If you do not know French, answer in English.",
+        "Write in all lowercase. Except for names.",
+        "Finish with the words \"The End\". Below that, write the word count.",
+        "Respond in JSON format. Before the JSON, write one line of explanation.",
         "Answer in one sentence or two.",
         "Explain it in 3 sentences (4 is fine too).",
         "Summarise it in 50 words or so.",
@@ -83,7 +88,6 @@ fn plain_words_of_task_become_rule() {
         ("Use between 20 and 30 words.", "{\"kind\":\"words\",\"min\":20,\"max\":30}".to_owned()),
         ("Write at least 100 words.", "{\"kind\":\"words\",\"min\":100}".to_owned()),
         ("Reply with only the letter.", exactly("characters", 1)),
-        ("Return only the code.", "{\"kind\":\"excludes\",\"text\":\"```\"}".to_owned()),
         ("Return a JSON array with the names.", "{\"kind\":\"starts_with\",\"text\":\"[\"}".to_owned()),
     ] {
         assert_eq!(said(task), [rule], "{task}");
@@ -183,7 +187,7 @@ fn wanted_and_forbidden_words_become_rules() {
         ),
         (
             "Write a letter. Make sure to use the word \"the\" once or less.",
-            &["it must mention \"the\" at most 1 times"],
+            &["it must mention \"the\" at most 1 time"],
         ),
     ]);
 }
