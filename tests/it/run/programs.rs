@@ -145,7 +145,7 @@ fn changed_arguments_and_prints_are_results() {
     let programs = [
         "def sort_it(values):\n    pass",
         sorts,
-        "def sort_it(values):\n    values[:] = sorted(values)",
+        "def sort_it(values):\n    ordered = sorted(values)\n    values.clear()\n    values.extend(ordered)",
         sorts,
         sorts,
         sorts,
