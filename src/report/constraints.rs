@@ -37,3 +37,26 @@ pub fn checked_rules(setup: &RunSetup) -> Vec<CheckedRule> {
     }
     rules
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{find_roleset, load_roleset};
+    use protocol::Task;
+    use protocol::text::Constraint;
+
+    #[test]
+    fn rules_have_the_words_of_their_task() {
+        let (roleset, packs) = load_roleset(&find_roleset("question", &[]).unwrap()).unwrap();
+        let prompt = "Describe Rome in exactly one sentence.".to_owned();
+        let mut setup = roleset.setup("question", &packs, Task { prompt, ..Task::default() }, 1);
+        setup
+            .params
+            .constraints_mut()
+            .unwrap()
+            .extend([Constraint::parse("sentences=1").unwrap(), Constraint::parse("words=..40").unwrap()]);
+        let stated: Vec<_> = checked_rules(&setup).into_iter().map(|rule| (rule.rule, rule.words)).collect();
+        let words = Some("in exactly one sentence".to_owned());
+        assert_eq!(stated, [("exactly 1 sentence".to_owned(), words), ("at most 40 words".to_owned(), None)]);
+    }
+}

@@ -212,6 +212,16 @@ fn escape_property(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Returns a finding of Security that these reviewers have confirmed, of three that have judged it.
+    fn reviewed(finding: &Finding, confirmed_by: &[&str]) -> ReviewedFinding {
+        ReviewedFinding {
+            reviewer: "Security".to_owned(),
+            finding: finding.clone(),
+            judged_by: 3,
+            confirmed_by: confirmed_by.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
     fn section() -> ApprovalSection {
         let finding = |quote: &str, severity, problem: &str| Finding {
             path: "src/a,b.rs".to_owned(),
@@ -230,12 +240,6 @@ mod tests {
             reviewer: reviewer.to_owned(),
             opinion,
             findings,
-        };
-        let reviewed = |finding: &Finding, confirmed_by: &[&str]| ReviewedFinding {
-            reviewer: "Security".to_owned(),
-            finding: finding.clone(),
-            judged_by: 3,
-            confirmed_by: confirmed_by.iter().map(|name| (*name).to_owned()).collect(),
         };
         let all = vec![reviewed(&findings[0], &["Quality"]), reviewed(&findings[1], &[])];
         let reviews = vec![of("Security", reject, findings), of("Quality", approve, Vec::new())];

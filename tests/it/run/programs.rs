@@ -65,7 +65,7 @@ fn programs_that_do_the_same_are_one_answer() {
 
 /// A program that is wrong about the task's own example is no vote, and one that is wrong elsewhere is another answer.
 #[test]
-fn unlike_programs_are_told_apart() {
+fn unlike_programs_are_not_equal() {
     let folder = Folder::new();
     let wrong = "def total(numbers):\n    return numbers";
     let programs = [wrong, FIRST_TWO, LOOP, SUM, FIRST_TWO, SUM, LOOP, SUM];

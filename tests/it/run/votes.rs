@@ -286,7 +286,7 @@ fn impossible_vote_is_refused() {
 
 /// A draft that breaks a rule of the task goes back once with the reason. A second text that breaks it is no vote.
 #[test]
-fn a_draft_that_breaks_a_rule_goes_back_once() {
+fn draft_that_breaks_a_rule_goes_back_once() {
     let folder = Folder::new();
     let rules = [
         json!({"draft": 0, "attempt": 0, "reply": "The sky is blue. Blue light is scattered most."}),

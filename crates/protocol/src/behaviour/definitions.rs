@@ -1,15 +1,18 @@
 //! The program of a reply, and the part of it that a trial runs.
 //!
-//! The input is a reply, or a program. The output is the block of code that defines the wanted function, and all of it but its author's own
-//! demonstration: calls of `print`, of `main` and of the function itself, assertions, and what runs only as a script. These bind no name.
+//! The input is a reply, or a program. The output is the block of code that defines the wanted function, without its author's own
+//! demonstration. That is calls of `print`, of `main` and of the function itself, assertions, and a part that runs only as a script. None of
+//! these binds a name.
 
 use std::ops::Range;
 
 use ruff_python_ast::{Expr, Stmt};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::trial::OWN_NAMES;
 use crate::text::program::{ProgramFault, code_blocks, parse};
+
+/// The beginning of every name that belongs to a trial. No program may contain it, so that it cannot change how its values are shown.
+pub(super) const OWN_NAMES: &str = "own_of_consensus_";
 
 /// Returns the one block of a reply that defines the function; the whole reply, if it has no block.
 ///

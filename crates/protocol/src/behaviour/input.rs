@@ -1,7 +1,7 @@
 //! The inputs of a function: calls of it with literal values, as a task or a model writes them.
 //!
 //! The input is a text and the name of the function. The output is each call, written anew, with the result that the text states for it.
-//! What is not written in a known form is no input, and states no result.
+//! A call in another form is no input, and a statement in another form states no result.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ const DOUBTS: [&str; 9] =
 /// The most brackets within brackets in a call.
 const NESTING_MAX: usize = 20;
 
-/// What stands between a call and the result that a task states for it.
+/// Signs between a call and the result that a task states for it.
 const STATES: [&str; 6] = ["==", "=>", "->", "➞", "→", "="];
 
 /// Functions in which a task wraps a call in order to compare its result.
@@ -62,8 +62,10 @@ impl FunctionInput {
     }
 }
 
-/// Returns the name of the function that a task asks for: the one that its assertions call; else the one that it names in words; else the
-/// last one that it begins at the start of a line. Where two of these are unlike, there is none.
+/// Returns the name of the function that a task asks for, if it names one.
+///
+/// It is the function that its assertions call, or the one that it names in words. If these are unlike, the task names two. Without either, it
+/// is the last function that begins at the start of a line.
 pub(crate) fn find_function(task: &str) -> Option<String> {
     let lines = || task.lines().filter(|line| line.len() <= LINE_BYTES_MAX);
     let defined: Vec<String> =

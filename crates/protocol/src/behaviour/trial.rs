@@ -9,13 +9,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::definitions::without_demonstration;
+use super::definitions::{OWN_NAMES, without_demonstration};
 use super::input::{FunctionInput, InputArgument};
 use crate::contract::ExecutionResult;
 use crypto::{Digest, Hasher};
-
-/// The beginning of every name that belongs to a trial. No program may contain it, so that it cannot change how its values are shown.
-pub(super) const OWN_NAMES: &str = "own_of_consensus_";
 
 /// Python that shows values and makes calls. It keeps the functions that it needs under its own names, because a program may give others
 /// to theirs. It holds new objects between the two calls, so that an address is not the same twice.
@@ -108,7 +105,7 @@ pub(crate) enum InputResult {
     Contradicts(String),
     /// It raised an error of this type, and printed what comes before it.
     Raised(String),
-    /// What it did cannot be compared, for this reason.
+    /// Its result cannot be compared, for this reason.
     Unknown(String),
 }
 
@@ -225,14 +222,17 @@ pub(crate) fn read_results(
         }
         printed.clear();
     }
-    let said = trial.last_line().filter(|_| !trial.end.is_success() && trial.tail.is_empty());
+    let said = if trial.end.is_success() || !trial.tail.is_empty() { None } else { trial.last_line() };
     let why = match said {
         _ if !is_whole => "it printed results of its own".to_owned(),
         Some(said) if results.iter().all(Option::is_none) => format!("the program {}: {said}", trial.end),
         Some(_) | None => format!("the program {} before this input", trial.end),
     };
     let unknown = InputResult::Unknown(why);
-    results.into_iter().map(|result| result.filter(|_| is_whole).unwrap_or_else(|| unknown.clone())).collect()
+    if !is_whole {
+        return vec![unknown; inputs.len()];
+    }
+    results.into_iter().map(|result| result.unwrap_or_else(|| unknown.clone())).collect()
 }
 
 /// Returns the result on the line behind its mark.
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_prints_results_of_its_own_has_none() {
+    fn printed_results_of_its_own_count_for_nothing() {
         assert!(
             read(CommandEnd::Exit(0), "MARK value 1\nMARK value 2\n", 1)
                 .iter()

@@ -35,7 +35,7 @@ impl ReviewedFinding {
 
 /// A finding that another reviewer judges.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim<'a> {
+pub(super) struct JudgedFinding<'a> {
     /// The reviewer that has found it.
     pub(super) author: usize,
     /// Its place among the findings of its author on the part.
@@ -48,12 +48,15 @@ pub(super) fn claims(
     forms: &[BTreeMap<usize, Option<PartReview>>],
     reviewer: usize,
     part: usize,
-) -> Vec<Claim<'_>> {
+) -> Vec<JudgedFinding<'_>> {
     let mut claims = Vec::new();
     for (author, forms) in forms.iter().enumerate() {
-        let Some(Some(form)) = forms.get(&part).filter(|_| author != reviewer) else { continue };
+        if author == reviewer {
+            continue;
+        }
+        let Some(Some(form)) = forms.get(&part) else { continue };
         let findings = form.findings.iter().enumerate();
-        claims.extend(findings.map(|(place, finding)| Claim { author, place, finding }));
+        claims.extend(findings.map(|(place, finding)| JudgedFinding { author, place, finding }));
     }
     claims
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::confirmation::{Claim, claim_name};
+use super::confirmation::{JudgedFinding, claim_name};
 use super::diff::{self, DiffLine};
 use super::form::{PROBLEM_CHARS_MAX, SUMMARY_CHARS_MAX};
 use super::params::ApprovalParams;
@@ -62,12 +62,12 @@ pub(super) fn confirm(
     setup: &Setup<ApprovalParams>,
     call: CallId,
     part: &[DiffLine],
-    claims: &[Claim<'_>],
+    claims: &[JudgedFinding<'_>],
 ) -> TurnPrompt {
     let mark = mark(setup.seed, call);
     let mut listed = String::new();
     let mut form = Vec::new();
-    for (at, Claim { finding, .. }) in claims.iter().enumerate() {
+    for (at, JudgedFinding { finding, .. }) in claims.iter().enumerate() {
         let (name, quote) = (claim_name(at), escape::json_string(&finding.quote));
         let (path, problem) = (escape::json_string(&finding.path), escape::json_string(&finding.problem));
         let _ = writeln!(listed, "{name}: on the line {quote} of {path}: {problem}");

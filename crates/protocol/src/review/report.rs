@@ -25,7 +25,7 @@ pub struct ApprovalSection {
     pub tolerance: Option<String>,
     /// The reviews of the reviewers that have read all parts, in the order of the roleset.
     pub reviews: Vec<ReviewerReport>,
-    /// All findings, with who has confirmed each: those that are confirmed, those that nobody else has judged, and the others, each time the
+    /// All findings, with who has confirmed each: those that are confirmed, those that no one else has judged, and the others, each time the
     /// most severe first. `None` if findings are not confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<ReviewedFinding>>,

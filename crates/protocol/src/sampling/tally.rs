@@ -139,10 +139,10 @@ impl<'a> VoteCount<'a> {
                 digests.push(digest);
                 counted.len() - 1
             });
-            let VotesFor { answer: standing, votes, voters, sources } = &mut counted[at];
+            let VotesFor { answer: shortest, votes, voters, sources } = &mut counted[at];
             *votes += 1;
-            if matches!(sameness, Sameness::Behaviour { .. }) && answer.shown.len() < standing.shown.len() {
-                *standing = answer;
+            if matches!(sameness, Sameness::Behaviour { .. }) && answer.shown.len() < shortest.shown.len() {
+                *shortest = answer;
             }
             if !voters.contains(&sample.voter) {
                 voters.push(sample.voter);

@@ -91,7 +91,7 @@ impl Trials {
         Some(draft.ask(&setup.agents[call.agent], setup.seed))
     }
 
-    /// Takes the inputs that a voter wrote. What it says about their results counts for nothing.
+    /// Takes the inputs that a voter wrote. Its words about their results count for nothing.
     pub(super) fn take_inputs(&mut self, reply: &str) {
         self.awaits = None;
         for input in find_inputs(reply, &self.function) {
@@ -102,7 +102,7 @@ impl Trials {
         }
     }
 
-    /// Tries the program of a sample. Returns the reason why it is no vote, if it is none; nothing counts if the trial must be made first.
+    /// Tries the program of a sample. Returns the reason if it is no vote. If the trial must be made first, nothing of this counts.
     pub(super) fn try_program(
         &mut self,
         sample: usize,
@@ -122,7 +122,7 @@ impl Trials {
         fault
     }
 
-    /// Returns why a program with these results is no vote, if it is none.
+    /// Returns the reason if a program with these results is no vote.
     fn find_fault(&self, results: &[InputResult]) -> Option<String> {
         for (FunctionInput { call, stated, .. }, result) in self.inputs.iter().zip(results) {
             let (Some(stated), did) = (stated, result) else { continue };

@@ -180,7 +180,7 @@ impl Draft {
         self.ask_again(agent, seed, violation, "the complete answer again")
     }
 
-    /// Returns the next attempt of a call, with the reason why the last one was refused, and what is to be written.
+    /// Returns the next attempt of a call, with the reason why the last one was refused, and a request for `what`.
     fn ask_again(&mut self, agent: &AgentSetup, seed: u64, violation: &Violation, what: &str) -> Ask {
         self.conversation
             .push(Role::User, format!("{REFUSED}: {violation}.\nWrite {what} and nothing else."));
