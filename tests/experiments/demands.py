@@ -91,7 +91,7 @@ def rules(binary, path):
 
 
 def prose(binary, paths):
-    lines = [line for path in paths for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for path in paths for line in pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     hits = [(line, found) for line in lines if (found := found_rules(binary, line))]
     print(f"{len(lines)} lines, {len(hits)} with a rule")
     for line, found in hits:

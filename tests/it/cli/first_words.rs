@@ -243,7 +243,7 @@ fn length_in_task_becomes_constraint() {
     let three = "Explain in exactly three sentences why eggs take longer in the mountains.";
     let (stderr, rules) = run(&[three], 3);
     assert!(
-        stderr.contains("the answer is checked for “in exactly three sentences”, as the task says"),
+        stderr.contains("checked for “in exactly three sentences” (exactly 3 sentences), as the task says"),
         "{stderr}"
     );
     assert_eq!(rules, json!([{"kind": "sentences", "min": 3, "max": 3}]), "it is on record");

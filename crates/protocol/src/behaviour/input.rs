@@ -104,10 +104,15 @@ fn only_one(mut names: impl Iterator<Item = String>) -> Option<String> {
 fn asserted_function(line: &str) -> Option<String> {
     let parsed = parse_module(line.trim()).ok()?;
     let Some(Stmt::Assert(assertion)) = parsed.syntax().body.first() else { return None };
-    let mut compared = match assertion.test.as_compare_expr() {
-        Some(compare) => &*compare.left,
-        None => &*assertion.test,
-    };
+    let mut compared = &*assertion.test;
+    if let Some(negated) = compared.as_unary_op_expr()
+        && negated.op == UnaryOp::Not
+    {
+        compared = &*negated.operand;
+    }
+    if let Some(compare) = compared.as_compare_expr() {
+        compared = &*compare.left;
+    }
     loop {
         let call = compared.as_call_expr()?;
         // A function of a module, such as `math.isclose`, is a wrapper.
@@ -350,6 +355,7 @@ mod tests {
         for (task, function) in [
             ("def help(a):\n    return 1\n\ndef total(a: int) -> int:\n    \"\"\"Adds.\"\"\"", Some("total")),
             ("Write a function to add.\nassert add(1, 2) == 3\nassert add(2, 2) == 4", Some("add")),
+            ("Check it.\nassert not is_square(10)", Some("is_square")),
             ("Find it.\nassert math.isclose(angle(0, 1), 1.5, rel_tol=0.001)", Some("angle")),
             ("Find them.\nassert set(shared((3, 4),(5, 4))) == set((4,))", Some("shared")),
             ("Write a function `mean` that averages.", Some("mean")),

@@ -10,7 +10,7 @@ use super::options::LetteredOptions;
 use super::prompt::{self, AnswerExtent, SampleForm};
 use super::sample::{OpenSample, SampleCheck, SampleResult};
 use super::tally::{CountedSample, Sameness, VoteCount};
-use super::trials::Trials;
+use super::trials::{INPUT_TOKENS_MAX, Trials};
 use crate::contract::{
     Action, Answer, Ask, CallId, Executions, Method, ProtocolParams, Reply, Setup, Step, Thinking,
     Unexpected, WorstCase, tokens,
@@ -332,7 +332,8 @@ pub(crate) fn worst_case<P: ProtocolParams>(
     if setup.canonical.kind == CanonicalKind::Behaviour {
         let agent = &setup.agents[voters[0]];
         let mut conversation = tokens(&form.introduction.system(setup, voters[0])) + task + SAMPLE_WORDS;
-        total.add_form(&mut conversation, Thinking::None, 0, u64::from(agent.max_tokens));
+        let reply = agent.max_tokens.min(INPUT_TOKENS_MAX);
+        total.add_form(&mut conversation, Thinking::None, 0, u64::from(reply));
     }
     total
 }

@@ -19,7 +19,7 @@ use crate::behaviour::{
     trial_source,
 };
 use crate::contract::{
-    Ask, CallId, Conversation, Executions, ProtocolParams, ReplyShape, Setup, Step, Thinking,
+    AgentSetup, Ask, CallId, Conversation, Executions, ProtocolParams, ReplyShape, Setup, Step, Thinking,
 };
 use crate::text::CanonicalKind;
 use crate::turn::Draft;
@@ -27,6 +27,9 @@ use crypto::Digest;
 
 /// The most inputs of a run. Those of the task come first.
 const INPUTS_MAX: usize = 12;
+
+/// The most tokens of the reply with inputs. A small model writes without end here, and the calls on the lines before a cut are whole.
+pub(super) const INPUT_TOKENS_MAX: u32 = 250;
 
 /// The trials of a run whose answers are programs.
 #[derive(Clone, Debug)]
@@ -88,7 +91,9 @@ impl Trials {
         let alone = Conversation::new(form.introduction.system(setup, call.agent));
         let words = prompt::inputs(setup, &self.function);
         let draft = Draft::start(Thinking::Free, call, alone, words, ReplyShape::Free);
-        Some(draft.ask(&setup.agents[call.agent], setup.seed))
+        let own = &setup.agents[call.agent];
+        let agent = AgentSetup { max_tokens: own.max_tokens.min(INPUT_TOKENS_MAX), ..own.clone() };
+        Some(draft.ask(&agent, setup.seed))
     }
 
     /// Takes the inputs that a voter wrote. Its words about their results count for nothing.
