@@ -92,7 +92,7 @@ def rules(binary, path):
 
 def prose(binary, paths):
     lines = [line for path in paths for line in pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    hits = [(line, found) for line in lines if (found := found_rules(binary, line))]
+    hits = [(line, found) for line in lines if (found := found_rules(binary, line.replace("\0", " ")))]
     print(f"{len(lines)} lines, {len(hits)} with a rule")
     for line, found in hits:
         print(f"  {line[:200]!r}: {json.dumps(found, ensure_ascii=False)}")
