@@ -381,6 +381,9 @@ fn form_name(state: &RunState, call: CallId) -> &'static str {
         // Rounds of answers and of ballots alternate.
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
+        Params::Approval(_) if CallPhase::of(setup, call) == CallPhase::Ballots => {
+            "the findings of others, judged"
+        }
         Params::Approval(_) => "review",
         Params::Vote(_) => "the answer",
     }

@@ -5,6 +5,7 @@
 
 use super::contract::{CallId, Step};
 use super::registry::{Params, RunSetup};
+use super::review::CONFIRMATION;
 
 /// The phase of a call.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -35,6 +36,7 @@ impl CallPhase {
                 Params::Panel(_) if call.round.is_multiple_of(2) => Self::Ballots,
                 Params::Pair(_) | Params::Panel(_) if call.round == 1 => Self::Blind,
                 Params::Council(_) if call.round == 0 => Self::Blind,
+                Params::Approval(_) if call.draft == CONFIRMATION => Self::Ballots,
                 Params::Approval(_) | Params::Vote(_) => Self::Blind,
                 Params::Pair(_) | Params::Panel(_) | Params::Council(_) => Self::Talk,
             },

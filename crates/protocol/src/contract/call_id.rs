@@ -10,7 +10,7 @@ use crate::text::escape;
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Step {
-    /// Private free text before an envelope.
+    /// Private free text: before an envelope, or the inputs on which programs are tried.
     Think,
     /// Free text that ends with an answer.
     Sample,
@@ -42,7 +42,7 @@ pub struct CallId {
     pub round: u32,
     /// The agent's index in the roleset; the arbiter comes after the agents.
     pub agent: usize,
-    /// The number of the blind draft, from 0; always 0 outside the opening.
+    /// The number of the blind draft, from 0; in a review, 1 where the findings of others are judged. It is 0 elsewhere.
     pub draft: u32,
     /// The purpose of the call.
     pub step: Step,

@@ -12,6 +12,9 @@ use super::form::{Finding, PartReview};
 use crate::text::{StrictValue, Violation, closed, escape, extract, read_one};
 use crate::turn::Valid;
 
+/// The number of the draft, in a call, by which a reviewer judges the findings of others. Its review has the number 0.
+pub(crate) const CONFIRMATION: u32 = 1;
+
 /// A finding with the reviewers that have confirmed it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReviewedFinding {

@@ -1,6 +1,9 @@
 //! The machine of a review: events in, actions out. The module documentation has the diagram.
 
-use super::confirmation::{claims, confirmation_schema, read_confirmation};
+use std::ops::ControlFlow;
+
+use super::confirmation::{CONFIRMATION, claims, confirmation_schema, read_confirmation};
+use super::diff::DiffLine;
 use super::form::{self, Finding};
 use super::prompt;
 use super::report::ApprovalSection;
@@ -9,7 +12,8 @@ use crate::contract::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
 };
-use crate::turn::{Draft, TurnProgress};
+use crate::text::Violation;
+use crate::turn::{Draft, TurnProgress, Valid};
 use crypto::Digest;
 use quorum::{Opinion, Severity, Vote};
 
@@ -20,13 +24,14 @@ impl Review {
     fn ask_next(&mut self, reviewer: usize) -> Option<Action> {
         let part = self.waiting[reviewer].pop_front()?;
         let round = u32::try_from(part + 1).unwrap_or(u32::MAX);
-        let call = CallId { part: 0, round, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
-        let (prompt, name, schema) = if let Some(part) = part.checked_sub(self.parts.len()) {
+        let draft = if self.is_confirming { CONFIRMATION } else { 0 };
+        let call = CallId { part: 0, round, agent: reviewer, draft, step: Step::Think, attempt: 0 };
+        let lines = &self.parts[part];
+        let (prompt, name, schema) = if self.is_confirming {
             let claims = claims(&self.forms, reviewer, part);
-            let prompt = prompt::confirm(&self.setup, call, &self.parts[part], &claims);
+            let prompt = prompt::confirm(&self.setup, call, lines, &claims);
             (prompt, "confirmation", confirmation_schema(claims.len()))
         } else {
-            let lines = &self.parts[part];
             (prompt::review(&self.setup, call, lines, self.parts.len()), "review", form::schema(lines))
         };
         let shape = ReplyShape::Json { name, schema: (&schema).into(), measured: None };
@@ -40,53 +45,53 @@ impl Review {
     // ===== Taking =====
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        if call.round as usize > self.parts.len() {
-            return self.confirmed(call, reply);
-        }
-        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let Some(draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let (reviewer, part) = (call.agent, call.round as usize - 1);
+        if self.is_confirming {
+            let count = claims(&self.forms, reviewer, part).len();
+            let answers = match self.take(draft, reply, |text, _| read_confirmation(text, count)) {
+                ControlFlow::Break(ask) => return Ok(vec![ask]),
+                ControlFlow::Continue(answers) => answers,
+            };
+            if answers.is_none() {
+                self.remark = Some("it judged the findings of others in no valid form, and confirms none");
+            }
+            self.confirmations[reviewer].insert(part, answers);
+        } else {
+            let form = match self.take(draft, reply, |text, parts| form::read(text, &parts[part])) {
+                ControlFlow::Break(ask) => return Ok(vec![ask]),
+                ControlFlow::Continue(form) => form,
+            };
+            if form.is_none() {
+                self.remark = Some("it wrote no valid review, and abstains");
+            }
+            self.forms[reviewer].insert(part, form);
+        }
+        Ok(self.go_on(reviewer))
+    }
+
+    /// Takes the reply to a form. Returns the request for another attempt, or the form; `None` for one that stays invalid. `read` gets the
+    /// reply and all parts.
+    fn take<T>(
+        &mut self,
+        mut draft: Draft,
+        reply: &Reply,
+        read: impl FnOnce(&str, &[Vec<DiffLine>]) -> Result<Valid<T>, Violation>,
+    ) -> ControlFlow<Action, Option<T>> {
+        let reviewer = draft.call().agent;
         let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
-        let lines = &self.parts[part];
         let progress =
-            draft.reply(agent, self.setup.seed, max_repairs, reply, |text, _| form::read(text, lines));
+            draft.reply(agent, self.setup.seed, max_repairs, reply, |text, _| read(text, &self.parts));
         let form = match progress {
             TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
-                return Ok(vec![Action::Ask(ask)]);
+                return ControlFlow::Break(Action::Ask(ask));
             }
             TurnProgress::Valid(form) => Some(form),
             TurnProgress::Failed => None,
         };
         self.repairs[reviewer] += draft.repairs;
-        if form.is_none() {
-            self.remark = Some("it wrote no valid review, and abstains");
-        }
-        self.forms[reviewer].insert(part, form);
-        Ok(self.go_on(reviewer))
-    }
-
-    /// Takes a reviewer's judgement of the findings of others.
-    fn confirmed(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
-        let (reviewer, part) = (call.agent, call.round as usize - 1 - self.parts.len());
-        let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
-        let count = claims(&self.forms, reviewer, part).len();
-        let progress =
-            draft.reply(agent, self.setup.seed, max_repairs, reply, |text, _| read_confirmation(text, count));
-        let answers = match progress {
-            TurnProgress::Ask(ask) => {
-                self.open.insert(draft.call(), draft);
-                return Ok(vec![Action::Ask(ask)]);
-            }
-            TurnProgress::Valid(answers) => Some(answers),
-            TurnProgress::Failed => None,
-        };
-        self.repairs[reviewer] += draft.repairs;
-        if answers.is_none() {
-            self.remark = Some("it judged the findings of others in no valid form, and confirms none");
-        }
-        self.confirmations[reviewer].insert(part, answers);
-        Ok(self.go_on(reviewer))
+        ControlFlow::Continue(form)
     }
 
     /// Asks for what comes next, after a reviewer has written a form. When all reviews are written, the findings of others come.
@@ -98,10 +103,11 @@ impl Review {
             return Vec::new();
         }
         if self.setup.params.confirm && !std::mem::replace(&mut self.is_confirming, true) {
-            let (reviewers, parts) = (self.setup.agents.len(), self.parts.len());
+            let reviewers = self.setup.agents.len();
             for reviewer in 0..reviewers {
-                let judged = (0..parts).filter(|part| !claims(&self.forms, reviewer, *part).is_empty());
-                self.waiting[reviewer] = judged.map(|part| parts + part).collect();
+                let parts = 0..self.parts.len();
+                let judged = parts.filter(|part| !claims(&self.forms, reviewer, *part).is_empty());
+                self.waiting[reviewer] = judged.collect();
             }
             let actions: Vec<Action> =
                 (0..reviewers).filter_map(|reviewer| self.ask_next(reviewer)).collect();
@@ -296,7 +302,7 @@ mod tests {
         let mut open = asks(review.step(&Event::Started).unwrap());
         let mut prompts = Vec::new();
         while let Some(Ask { call, messages, .. }) = open.pop() {
-            let is_judging = call.round == 2;
+            let is_judging = call.draft == CONFIRMATION;
             if is_judging {
                 assert!(review.forms.iter().all(|forms| forms.len() == 1), "every review is written");
                 prompts.extend(messages.last().map(|message| message.content.clone()));
@@ -321,5 +327,15 @@ mod tests {
         assert_eq!(found, [("R0", vec!["R1"]), ("R2", vec![])]);
         assert_eq!(report.degraded.len(), 1, "one judged in no valid form: {:?}", report.degraded);
         assert_eq!(review.outcome.unwrap().name(), "no_agreement", "two of three reject");
+    }
+
+    /// No one can confirm what a single reviewer has found, so nothing says that it is not confirmed.
+    #[test]
+    fn single_reviewer_has_nothing_to_confirm() {
+        let mut alone = review(1, false);
+        alone.setup.params.confirm = true;
+        let done = play(alone, &[&[&form("reject", Some("high"))]]);
+        let section = done.make_report().section;
+        assert_eq!((section.findings.is_none(), section.all_findings().len()), (true, 1));
     }
 }

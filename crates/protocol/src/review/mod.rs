@@ -44,6 +44,7 @@ use std::ops::RangeInclusive;
 use super::contract::{CallId, Override, ProtocolParams, Setup, Step, Task, Thinking, WorstCase, tokens};
 use crate::text::{CanonicalRule, Constraint};
 
+pub(crate) use confirmation::CONFIRMATION;
 pub use confirmation::ReviewedFinding;
 pub use diff::{DiffLine, DiffSign, PARTS_MAX, added_lines, diff_lines};
 pub use form::Finding;

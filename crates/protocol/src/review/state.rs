@@ -20,7 +20,7 @@ pub struct Review {
     pub(super) parts: Vec<Vec<DiffLine>>,
     /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
-    /// What each reviewer has not been asked about: its parts, and behind their number, the findings of others in each part.
+    /// The parts that each reviewer has not been asked about; once the findings of others are judged, those parts that have some.
     pub(super) waiting: Vec<VecDeque<usize>>,
     /// The forms of each reviewer, by part; `None` for a part without a valid form.
     pub(super) forms: Vec<BTreeMap<usize, Option<PartReview>>>,
