@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!  task, model ─► inputs ─┐
-//!  reply ─► definitions ──┴─► source of a trial ─► what it printed ─► results ─► fingerprint
+//!  reply ─► program ──────┴─► source of a trial ─► printed text ─► results ─► fingerprint
 //! ```
 //!
-//! The input is texts: a task, replies, and what a trial has printed. The output is plain data. Nothing is executed here. An input is made
+//! The input is texts: a task, replies, and the text that a trial has printed. The output is plain data. Nothing is executed here. An input is made
 //! of literal values alone, which are parsed and written anew, so no expression of a model is evaluated outside of a trial.
 
-mod definitions;
 mod input;
+mod program;
 mod trial;
 
-pub(crate) use definitions::find_program;
 pub(crate) use input::{FunctionInput, find_function, find_inputs};
+pub(crate) use program::find_program;
 pub(crate) use trial::{Fingerprints, InputResult, fingerprints, read_results, trial_source};
 pub use trial::{trial_calls, trial_results, zero_results};
 

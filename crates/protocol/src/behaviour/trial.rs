@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::definitions::{OWN_NAMES, without_demonstration};
 use super::input::{FunctionInput, InputArgument};
+use super::program::{OWN_NAMES, without_demonstration};
 use crate::contract::ExecutionResult;
 use crypto::{Digest, Hasher};
 
@@ -144,11 +144,12 @@ pub(crate) fn trial_source(program: &str, function: &str, inputs: &[FunctionInpu
     source
 }
 
-/// Returns the number of decimals of a fraction. A task that states `3.14` means a value that is rounded to it.
+/// Returns the number of decimals to which a stated fraction is rounded. A task that states `3.14` means a value near it, and one that states
+/// `0.5` means that value.
 fn decimals(stated: &str) -> Option<usize> {
     let (whole, decimals) = stated.strip_prefix('-').unwrap_or(stated).split_once('.')?;
     let is_plain = whole.chars().chain(decimals.chars()).all(|c| c.is_ascii_digit());
-    if is_plain { Some(decimals.len()) } else { None }
+    if is_plain && decimals.len() > 1 { Some(decimals.len()) } else { None }
 }
 
 /// Returns the word that begins the line of each result. A program cannot hold the digest of itself.
@@ -185,7 +186,7 @@ pub fn zero_results(source: &str) -> String {
     for line in trial_calls(source).lines() {
         let mark = line.strip_prefix(OWN_NAMES).and_then(|line| line.split('"').nth(1));
         match mark {
-            Some(mark) if mark.ends_with("-start") => printed = format!("{mark}\n"),
+            Some(mark) if mark.ends_with("-start") => printed = format!("\n{mark}\n"),
             Some(mark) => printed.extend(["\n", mark, " value 0\n"]),
             None => {}
         }
@@ -329,12 +330,27 @@ mod tests {
 
     #[test]
     fn printed_results_of_its_own_count_for_nothing() {
-        assert!(
-            read(CommandEnd::Exit(0), "MARK value 1\nMARK value 2\n", 1)
-                .iter()
-                .all(|result| matches!(result, InputResult::Unknown(_)))
-        );
-        assert!(matches!(read(CommandEnd::Exit(0), "value 1\n", 1)[0], InputResult::Unknown(_)));
+        let is_unknown = |result: &InputResult| matches!(result, InputResult::Unknown(_));
+        for own in
+            ["\nMARK-0 value 1\n\nMARK-0 value 2\n", "\nMARK-1 value 1\n", "\nMARK-0 good 1\n", "value 1\n"]
+        {
+            assert!(read(CommandEnd::Exit(0), own, 1).iter().all(is_unknown), "{own}");
+        }
+        assert_eq!(read(CommandEnd::Exit(0), "\nMARK-0 value 1\n", 1), [InputResult::Value("1".to_owned())]);
+    }
+
+    #[test]
+    fn stated_fractions_are_rounded_values() {
+        for (stated, digits) in [
+            ("3.14", Some(2)),
+            ("-0.333", Some(3)),
+            ("0.5", None),
+            ("3", None),
+            ("1e300", None),
+            ("[3.14]", None),
+        ] {
+            assert_eq!(decimals(stated), digits, "{stated}");
+        }
     }
 
     #[test]
@@ -382,7 +398,7 @@ mod tests {
         let output_sha256 = Digest::new(zero.as_bytes());
         let trial = ExecutionResult {
             end: CommandEnd::Exit(0),
-            output: format!("\n{zero}"),
+            output: zero.clone(),
             tail: String::new(),
             output_sha256,
         };
