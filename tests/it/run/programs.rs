@@ -167,6 +167,36 @@ fn changed_arguments_and_prints_are_results() {
     );
 }
 
+/// `verify` runs programs of the embedded interpreter again, and those of `python3` if it is asked to.
+#[test]
+fn trials_by_python3_are_repeated_on_request() {
+    let folder = Folder::new();
+    let programs = [LOOP, SUM, SUM];
+    tried(&folder, TASK, "total([4])", &programs, &["--interpreter", "python3"], 0);
+    let verify = |flags: &[&str], code| {
+        Finished::of(consensus(&folder).args(["verify", "--last"]).args(flags)).exits(code)
+    };
+    assert!(verify(&[], 0).stdout.contains("programs     0 run again"), "{}", verify(&[], 0).stdout);
+    let again = verify(&["--rerun-checks"], 0).stdout;
+    assert!(
+        again.contains("programs     2 run again, with the same results\n"),
+        "one of three is the same text: {again}"
+    );
+    // A process has another number each time, which is the same in both calls of a trial.
+    let unstable = "import os\ndef total(numbers):\n    return os.getpid()";
+    let task = "Write a function `total(numbers)`.";
+    tried(&folder, task, "total([4])", &[unstable, unstable, unstable], &["--interpreter", "python3"], 0);
+    let differs = verify(&["--rerun-checks"], 7);
+    assert!(differs.stderr.contains("printed something else"), "{}", differs.stderr);
+}
+
+#[test]
+fn programs_are_not_compared_in_redacted_runs() {
+    let folder = Folder::new();
+    let refused = tried(&folder, TASK, "total([4])", &[SUM], &["--redact"], 2);
+    assert!(refused.stderr.contains("cannot be redacted"), "{}", refused.stderr);
+}
+
 #[test]
 fn a_task_without_a_function_is_refused() {
     let folder = Folder::new();
