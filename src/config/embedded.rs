@@ -43,7 +43,6 @@ pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "packs/":
     "analyst.md",
     "answerer.md",
-    "python_author.md",
     "calculator.md",
     "checker.md",
     "compatibility_reviewer.md",
@@ -67,6 +66,7 @@ pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "pragmatist.md",
     "performance_reviewer.md",
     "programmer.md",
+    "python_author.md",
     "quality_reviewer.md",
     "reasoner.md",
     "reviewer.md",

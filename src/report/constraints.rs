@@ -3,14 +3,14 @@
 //! The input is a setup. The output is each rule, and the words of the task that state it, if the task does. A rule that the program sets
 //! for its own forms is not among them.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use protocol::text::find_demands;
 use protocol::{ProtocolParams as _, RunSetup};
 
 /// A rule that code checks on every answer.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct CheckedRule {
     /// The rule as a roleset states it: its `kind`, with its bounds or its text.
     #[serde(flatten)]
@@ -18,7 +18,7 @@ pub struct CheckedRule {
     /// The rule in words.
     pub rule: String,
     /// The words of the task that state it; `None` for a rule of a flag, a roleset or a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 

@@ -126,7 +126,7 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
 }
 
 /// Returns a review as workflow commands of GitHub Actions, one per finding. GitHub shows them on the lines of the
-/// change. A finding that no second reviewer has confirmed is no error.
+/// change. A finding that others have judged and not confirmed is no error.
 pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = String::new();
     for found in &section.all_findings() {

@@ -9,7 +9,8 @@ use quorum::Severity;
 
 /// Returns the findings of a review as a SARIF document.
 ///
-/// A finding that no second reviewer has confirmed is no error. A finding on a removed line has no place in the new file, so it refers to the file alone.
+/// A finding that others have judged and not confirmed is no error. A finding on a removed line has no place in the new file, so it refers to
+/// the file alone.
 pub fn sarif(section: &ApprovalSection) -> Value {
     let mut runs: Vec<Value> = section.reviews.iter().map(|review| run(review, section)).collect();
     if let Some(tolerance) = &section.tolerance {

@@ -80,9 +80,12 @@ fn describe_trials(behaviour: &BehaviourSection) -> String {
     let unstated = behaviour.inputs.iter().filter(|input| input.stated.is_none()).count();
     let dropped = match unstated - counting {
         0 => String::new(),
-        more => format!(
-            "; {more} more dropped, because most programs return no value for it that can be compared"
-        ),
+        dropped => {
+            format!(
+                "; {} dropped, for which most programs return no value to compare",
+                counted(dropped, "input")
+            )
+        }
     };
     format!("; compared on {}{dropped}", counted(counting, "input"))
 }

@@ -65,7 +65,7 @@ pub(crate) struct RunArgs {
     ///
     /// `CONSENSUS_ROLESET` sets it too.
     /// [default: by the question: the one whose agents a mock script names, `vote_choice` for --choices, `vote_number` for
-    /// --canonical number, `json_author_auditor` for --canonical json, or else `question`]
+    /// --canonical number, `json_author_auditor` for --canonical json, `vote_code` for --canonical behaviour, or else `question`]
     #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]

@@ -74,6 +74,9 @@ fn require_calibrated_settings(asked: &RequestedRun, setup: &RunSetup) -> Result
     if asked.on_disagreement.is_some() {
         return Err(ApiError::field("consensus.on_disagreement", why));
     }
+    if asked.no_demands {
+        return Err(ApiError::field("consensus.inferred_constraints", why));
+    }
     if asked.limits != Limits::default() {
         return Err(ApiError::field("consensus.budget", why));
     }

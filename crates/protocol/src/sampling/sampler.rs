@@ -179,8 +179,8 @@ impl Sampler {
     ) -> Result<(), Unexpected> {
         let waits = |sample: &VoteSample| matches!(sample, VoteSample::Open(open) if open.call() == call);
         let number = self.samples.iter().position(waits);
-        let inputs = self.trials.as_mut().filter(|trials| trials.awaits == Some(call));
-        if number.is_none() && inputs.is_none() {
+        let writes_inputs = self.trials.as_ref().is_some_and(|trials| trials.awaits == Some(call));
+        if number.is_none() && !writes_inputs {
             return Err(Unexpected::NotAsked(call));
         }
         let mut lost = self.lost_voters(self.samples.len());
