@@ -3,6 +3,7 @@
 
     behaviour.py tasks SET.jsonl.gz COUNT          COUNT tasks, evenly spread, as lines for `consensus batch`
     behaviour.py interpreters BIN SET.jsonl.gz...  the share of the sets' own solutions that the interpreter in `consensus` runs
+    behaviour.py versions BIN PYTHON PYTHON...     programs whose results differ between versions of CPython, each the folder of a `python3`
     behaviour.py report RUNS SET.jsonl.gz...       grades every program of the runs in the folder RUNS, and compares
 
 The files are EvalPlus's own (`HumanEvalPlus-Mini.jsonl.gz`, `MbppPlus.jsonl.gz`). A program is right if it gives what the set's own
@@ -18,12 +19,14 @@ import gzip
 import json
 import math
 import multiprocessing
+import os
 import pathlib
 import random
 import re
 import resource
 import subprocess
 import sys
+import tempfile
 
 SECONDS = 20
 MEMORY = 2 << 30
@@ -132,6 +135,30 @@ def interpreters(binary, paths):
         print(f"{pathlib.Path(path).name}: {same} of {len(rows) - lacking} that CPython runs print the same")
 
 
+def versions(binary, pythons):
+    """Tries each program of the test of unlike programs once by each version. The sandbox may read the folder above each `python3`."""
+    source = pathlib.Path(__file__).resolve().parent.parent / "it" / "run" / "unlike_programs.jsonl"
+    programs = sorted({pair[side] for pair in map(json.loads, source.open(encoding="utf-8")) for side in ("one", "other")})
+    seen = []
+    for python in pythons:
+        marks = []
+        for program in programs:
+            with tempfile.TemporaryDirectory() as folder:
+                rules = [{"step": "think", "reply": "f(1)\nf(2)\nf(3)"}, {"reply": f"```python\n{program}\n```"}]
+                pathlib.Path(folder, "script.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
+                words = [binary, "run", "--prompt", "Write a function `f(x)`.", "--mock-script", "script.jsonl", "--roleset", "vote_code",
+                         "--stop", "none", "--samples-max", "1", "--interpreter", "python3", "--format", "json",
+                         "--sandbox-read", str(pathlib.Path(python).parent)]
+                path = f"{python}:{os.environ['PATH']}"
+                done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path})
+                marks.append(json.loads(done.stdout)["vote"]["samples"][0].get("behaviour"))
+        seen.append(marks)
+        print(f"{python}: {sum(mark is not None for mark in marks)} of {len(programs)} programs have a fingerprint")
+    for at, program in enumerate(programs):
+        if len({marks[at] for marks in seen}) > 1:
+            print(f"differs: {program!r}")
+
+
 def interval(differences):
     draw = random.Random(1)
     means = sorted(sum(draw.choices(differences, k=len(differences))) / len(differences) for _ in range(10_000))
@@ -193,6 +220,8 @@ def main():
         tasks(sys.argv[2], int(sys.argv[3]))
     elif sys.argv[1:2] == ["interpreters"] and len(sys.argv) > 3:
         interpreters(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1:2] == ["versions"] and len(sys.argv) > 4:
+        versions(sys.argv[2], sys.argv[3:])
     elif sys.argv[1:2] == ["report"] and len(sys.argv) > 3:
         report(sys.argv[2], sys.argv[3:])
     else:
